@@ -1,0 +1,1 @@
+"""SessionStorage: the content of one session."""

@@ -1,0 +1,1 @@
+"""The contract SessionStorage: the content of one session."""

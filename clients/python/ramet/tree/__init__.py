@@ -1,0 +1,1 @@
+"""The contract SessionTree: the shape of the forest."""

@@ -1,0 +1,41 @@
+"""The limits that the services keep and tell their clients."""
+
+from dataclasses import dataclass
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request, one record and one page may hold."""
+
+    max_record_bytes: int = 4 * _MIB
+    """All text of one record together, in bytes of UTF-8."""
+    max_append_bytes: int = 16 * _MIB
+    """All text of one append together, in bytes of UTF-8."""
+    max_append_records: int = 1000
+    """Records of one append."""
+    max_slot_bytes: int = 4 * _MIB
+    """One context slot, in bytes of UTF-8."""
+    max_json_bytes: int = _MIB
+    """One metadata_json, in bytes of UTF-8."""
+    max_label_characters: int = 256
+    """One label, in characters."""
+    max_tags: int = 64
+    """Tags of one session; each follows the rules of ids."""
+    max_tool_calls: int = 128
+    """Tool calls of one record."""
+    default_page_size: int = 100
+    """Entries of a page where the request does not say."""
+    max_page_size: int = 1000
+    """Most entries of a page; a larger wish is cut to it."""
+    default_tree_page_size: int = 1000
+    """Entries of a page of GetTree where the request does not say."""
+    max_tree_page_size: int = 10_000
+    """Most entries of a page of GetTree."""
+    max_page_bytes: int = 4 * _MIB
+    """Text of one page in bytes of UTF-8; a single larger entry still comes, alone."""
+    request_id_hours: int = 24
+    """Hours for which a request_id is remembered."""
+    await_content_seconds: int = 600
+    """Seconds after which a node that still awaits its content is swept."""

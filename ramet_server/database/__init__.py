@@ -1,0 +1,1 @@
+"""The database: tables, engine policy per dialect, units of work, and the schema's history."""

@@ -26,16 +26,18 @@ topology_node = Table(
     Column("label", Label, nullable=False),
     Column("source_session_id", Id),
     Column("awaits_content", Boolean, nullable=False, comment="hidden until its session exists"),
-    Column("config_system_prompt", LongText, comment="NULL is absent, which is not empty"),
-    Column("config_skills_json", LongText, comment="NULL is absent, which is not an empty list"),
     Column("config_version", Count, nullable=False),
     Column("version", Count, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
+    # Last: SQLite walks through the pages of a long value to reach the columns behind it.
+    Column("config_system_prompt", LongText, comment="NULL is absent, which is not empty"),
+    Column("config_skills_json", LongText, comment="NULL is absent, which is not an empty list"),
     Index("topology_node_by_parent", "space_id", "parent_id", "index", "node_id"),
     Index("topology_node_by_depth", "space_id", "depth", "parent_id", "index"),
     Index("topology_node_by_source", "space_id", "source_session_id", "node_id"),
-    Index("topology_node_by_waiting", "awaits_content", "created_at"),
+    # For the sweep, and for telling how many of a node's children are hidden.
+    Index("topology_node_by_waiting", "awaits_content", "space_id", "parent_id", "created_at"),
     comment="One row per node of the forest.",
     **TABLE_OPTIONS,
 )

@@ -1,0 +1,1 @@
+"""Listening, health, reflection, errors, logs and draining: what every service has in common."""

@@ -1,0 +1,229 @@
+"""Turns a servicer with plain methods into gRPC handlers, by the service's descriptor.
+
+A servicer's method has the name of its RPC and one of these shapes:
+
+* ``def Name(self, request, call) -> reply``: runs on a worker thread;
+* ``def Name(self, request, call) -> Iterator[reply]``: a stream whose every step runs on a worker
+  thread, so that a slow client holds none;
+* ``async def``, as a coroutine or an async generator: lives on the event loop and must never block
+  it; the only shape for streams of requests, which come as an async iterator.
+
+The loop handles bytes only: messages are parsed and serialized where the method runs.
+"""
+
+import asyncio
+import inspect
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+from ramet_server.domain.call import Call
+from ramet_server.domain.errors import Draining, InvalidMessage, NotServed, too_large
+from ramet_server.serving.conduct import Context, Gate, OpenGate, conduct
+from ramet_server.serving.long_calls import LongCalls
+from ramet_server.serving.workers import Workers
+
+# One step of a stream ends at the first of these, so that a million small messages do not each pay
+# for a change of threads, and a first message is not held back.
+_STEP_MESSAGES = 64
+_STEP_BYTES = 256 * 1024
+_STEP_SECONDS = 0.01
+
+_Behaviour = Callable[[Any, Context], Awaitable[bytes | None]]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the handlers of all services share."""
+
+    workers: Workers
+    gate: Gate
+    long_calls: LongCalls
+    max_message_bytes: int
+
+
+def generic_handler(descriptor: ServiceDescriptor, servicer: object, setting: Setting) -> grpc.GenericRpcHandler:
+    """Builds the handlers of one service; a method that the servicer lacks answers NotServed."""
+    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+    for method in descriptor.methods:
+        codec = _Codec(method, setting.max_message_bytes)
+        handlers[method.name] = _handler(method, _behaviour(codec, getattr(servicer, method.name, None), setting))
+    return grpc.method_handlers_generic_handler(descriptor.full_name, handlers)
+
+
+def _handler(method: MethodDescriptor, behaviour: _Behaviour) -> "grpc.RpcMethodHandler[Any, Any]":
+    if method.client_streaming and method.server_streaming:
+        return grpc.stream_stream_rpc_method_handler(behaviour)
+    if method.client_streaming:
+        return grpc.stream_unary_rpc_method_handler(behaviour)
+    if method.server_streaming:
+        return grpc.unary_stream_rpc_method_handler(behaviour)
+    return grpc.unary_unary_rpc_method_handler(behaviour)
+
+
+def _behaviour(codec: "_Codec", method: Callable[..., Any] | None, setting: Setting) -> _Behaviour:
+    if method is None:
+        return _not_served(codec)
+    if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+        if codec.replies_stream != inspect.isasyncgenfunction(method):
+            raise TypeError(f"{codec.name} must be {'a generator' if codec.replies_stream else 'a coroutine'}.")
+        return _on_loop(codec, method, setting)
+    if codec.requests_stream:
+        raise TypeError(f"{codec.name} takes a stream of requests and must be async.")
+    return _streamed(codec, method, setting) if codec.replies_stream else _unary(codec, method, setting)
+
+
+class _Codec:
+    """Bytes to requests and replies to bytes, of one method."""
+
+    def __init__(self, method: MethodDescriptor, max_message_bytes: int) -> None:
+        self.name = f"{method.containing_service.full_name}/{method.name}"
+        self.requests_stream: bool = method.client_streaming
+        self.replies_stream: bool = method.server_streaming
+        self._request_class = GetMessageClass(method.input_type)
+        self._reply_class = GetMessageClass(method.output_type)
+        self._max_message_bytes = max_message_bytes
+
+    def parse(self, raw: bytes) -> Message:
+        try:
+            return self._request_class.FromString(raw)
+        except DecodeError:
+            raise InvalidMessage(f"The bytes are no {self._request_class.DESCRIPTOR.full_name}.") from None
+
+    def serialize(self, reply: Message) -> bytes:
+        if not isinstance(reply, self._reply_class):
+            raise TypeError(f"{self.name} returned {type(reply).__name__}.")
+        raw = reply.SerializeToString()
+        if len(raw) > self._max_message_bytes:
+            raise too_large("The reply", self._max_message_bytes, "bytes")
+        return raw
+
+
+def _not_served(codec: _Codec) -> _Behaviour:
+    async def refuse(_: Call) -> bytes:
+        raise NotServed(f"This server does not serve {codec.name} yet.")
+
+    async def behave(_: object, context: Context) -> bytes | None:
+        answer = await conduct(context, codec.name, OpenGate(), refuse)
+        return None if codec.replies_stream else answer
+
+    return behave
+
+
+def _unary(codec: _Codec, method: Callable[[Message, Call], Message], setting: Setting) -> _Behaviour:
+    async def behave(raw: bytes, context: Context) -> bytes:
+        async def body(call: Call) -> bytes:
+            def work() -> bytes:
+                call.check()
+                return codec.serialize(method(codec.parse(raw), call))
+
+            return await setting.workers.run(work)
+
+        return await conduct(context, codec.name, setting.gate, body)
+
+    return behave
+
+
+def _streamed(codec: _Codec, method: Callable[[Message, Call], Iterator[Message]], setting: Setting) -> _Behaviour:
+    async def behave(raw: bytes, context: Context) -> None:
+        async def body(call: Call) -> bytes:
+            steps = _Steps(codec, lambda: method(codec.parse(raw), call), call)
+            step: Future[_Step] = setting.workers.submit(steps.take)
+            try:
+                while True:
+                    taken = await asyncio.wrap_future(step)
+                    for reply in taken.replies:
+                        await context.write(reply)
+                    if taken.error is not None:
+                        raise taken.error
+                    if taken.ended:
+                        return b""
+                    step = setting.workers.submit(steps.take, bounded=False)
+            finally:
+                # A generator cannot be closed while its step still runs.
+                step.add_done_callback(lambda _: steps.close_on(setting.workers))
+
+        await conduct(context, codec.name, setting.gate, body)
+
+    return behave
+
+
+@dataclass(frozen=True)
+class _Step:
+    replies: list[bytes]
+    ended: bool
+    error: BaseException | None = None
+
+
+class _Steps:
+    """Takes replies from a servicer's iterator, some at a time; one step runs at once."""
+
+    def __init__(self, codec: _Codec, start: Callable[[], Iterator[Message]], call: Call) -> None:
+        self._codec = codec
+        self._start = start
+        self._call = call
+        self._replies: Iterator[Message] | None = None
+        self._ended = False
+
+    def take(self) -> _Step:
+        replies: list[bytes] = []
+        size = 0
+        until = time.monotonic() + _STEP_SECONDS
+        try:
+            self._call.check()
+            if self._replies is None:
+                self._replies = iter(self._start())
+            for reply in self._replies:
+                raw = self._codec.serialize(reply)
+                replies.append(raw)
+                size += len(raw)
+                if len(replies) >= _STEP_MESSAGES or size >= _STEP_BYTES or time.monotonic() >= until:
+                    return _Step(replies, ended=False)
+        except Exception as error:  # noqa: BLE001 - raised again where the call is conducted, after the replies before it
+            return _Step(replies, ended=True, error=error)
+        self._ended = True
+        return _Step(replies, ended=True)
+
+    def close_on(self, workers: Workers) -> None:
+        """Has the iterator closed on a worker where it did not end by itself; never blocks."""
+        close = getattr(self._replies, "close", None)
+        if self._ended or close is None:
+            return
+        try:
+            workers.submit(close, bounded=False)
+        except Draining:
+            # The threads are gone and the process follows; what the iterator holds goes with it.
+            return
+
+
+def _on_loop(codec: _Codec, method: Callable[..., Any], setting: Setting) -> _Behaviour:
+    async def behave(incoming: Any, context: Context) -> bytes | None:
+        async def body(call: Call) -> bytes:
+            request = _parsed(codec, incoming) if codec.requests_stream else codec.parse(incoming)
+            if not codec.replies_stream and not codec.requests_stream:
+                return codec.serialize(await method(request, call))
+            with setting.long_calls.hold():
+                if not codec.replies_stream:
+                    return codec.serialize(await method(request, call))
+                async with aclosing(method(request, call)) as replies:
+                    async for reply in replies:
+                        await context.write(codec.serialize(reply))
+            return b""
+
+        answer = await conduct(context, codec.name, setting.gate, body)
+        return None if codec.replies_stream else answer
+
+    return behave
+
+
+async def _parsed(codec: _Codec, incoming: AsyncIterator[bytes]) -> AsyncIterator[Message]:
+    async for raw in incoming:
+        yield codec.parse(raw)

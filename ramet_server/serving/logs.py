@@ -1,0 +1,140 @@
+"""Logs: one line for each call, as text or JSON, without content and without peers.
+
+Lines are written by a thread of their own, so that a slow terminal never holds up the event loop.
+"""
+
+import json
+import logging
+import logging.handlers
+import queue
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from grpc import StatusCode
+
+FORMATS = ("text", "json")
+LEVELS = ("debug", "info", "warning", "error")
+
+call_id_var: ContextVar[str] = ContextVar("ramet_call_id", default="")
+"""Id of the call that the running code works for; worker threads see it too."""
+
+_FIELDS = "ramet_fields"
+_calls = logging.getLogger("ramet.call")
+
+_FAULTS = {StatusCode.INTERNAL, StatusCode.UNKNOWN, StatusCode.DATA_LOSS}
+_TROUBLES = {StatusCode.UNAVAILABLE, StatusCode.RESOURCE_EXHAUSTED}
+
+
+@dataclass(frozen=True)
+class CallEnd:
+    """How one call ended."""
+
+    method: str
+    """Service and method, as in ``ramet.session.v1.SessionStorage/GetSession``."""
+    code: StatusCode
+    reason: str
+    """Reason of the error; empty for a success."""
+    duration_ms: float
+    space: str
+    call_id: str
+
+
+def log_call(end: CallEnd) -> None:
+    """Writes the line of a call; faults of the server as errors, overload and outage as warnings."""
+    level = logging.INFO
+    if end.code in _FAULTS:
+        level = logging.ERROR
+    elif end.code in _TROUBLES:
+        level = logging.WARNING
+    if not _calls.isEnabledFor(level):
+        return
+    fields: dict[str, Any] = {"method": end.method, "code": end.code.name}
+    if end.reason:
+        fields["reason"] = end.reason
+    fields |= {"ms": round(end.duration_ms, 1), "space": end.space, "call": end.call_id}
+    _calls.log(level, "call", extra={_FIELDS: fields})
+
+
+def fields(**values: Any) -> dict[str, Any]:
+    """Returns the ``extra`` of a log call whose values stand beside its message."""
+    return {_FIELDS: values}
+
+
+@contextmanager
+def logging_to(stream: TextIO | None, log_format: str, level: str) -> Iterator[None]:
+    """Sends the logs of this process to a stream (standard error by default) until the block ends."""
+    lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
+    target = logging.StreamHandler(stream or sys.stderr)
+    target.setFormatter(_JsonLines() if log_format == "json" else _TextLines())
+    listener = logging.handlers.QueueListener(lines, target)
+    source = _Source(lines)
+    root = logging.getLogger()
+    before = root.level
+    root.addHandler(source)
+    root.setLevel(level.upper())
+    listener.start()
+    try:
+        yield
+    finally:
+        root.removeHandler(source)
+        root.setLevel(before)
+        listener.stop()
+
+
+class _Source(logging.handlers.QueueHandler):
+    """Hands records over with all that belongs to the thread they were made in."""
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        record.message = record.getMessage()
+        values: dict[str, Any] = dict(getattr(record, _FIELDS, {}))
+        call_id = call_id_var.get()
+        if call_id and "call" not in values:
+            values["call"] = call_id
+        setattr(record, _FIELDS, values)
+        if record.exc_info and record.exc_info[1] is not None:
+            record.exc_text = "".join(traceback.format_exception(record.exc_info[1])).rstrip()
+        record.exc_info = None
+        return record
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class _TextLines(logging.Formatter):
+    """Lines for people: time, level, logger, message, then key=value."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        values: dict[str, Any] = getattr(record, _FIELDS, {})
+        parts = [_time(record), record.levelname, record.name, record.message]
+        parts += [f"{key}={_plain(value)}" for key, value in values.items()]
+        line = " ".join(parts)
+        return f"{line}\n{record.exc_text}" if record.exc_text else line
+
+
+def _plain(value: Any) -> str:
+    text = str(value)
+    # Quoted where a reader, or a line-based tool, could take it for two values.
+    return json.dumps(text) if not text or any(c in text for c in ' "=\n\r\\') else text
+
+
+class _JsonLines(logging.Formatter):
+    """Lines for machines: one JSON object each."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        values: dict[str, Any] = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.message,
+        }
+        values |= getattr(record, _FIELDS, {})
+        if record.exc_text:
+            values["exception"] = record.exc_text
+        return json.dumps(values, ensure_ascii=False, default=str)

@@ -1,0 +1,117 @@
+"""The threads on which rules and stores run, and the bounded queue before them.
+
+The event loop only routes. As many calls run as there are threads, which is as many as the pool has
+connections; some more wait; beyond that a call is refused at once, which costs nobody anything.
+"""
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ramet_server.domain.errors import Draining, Overloaded
+
+RETRY_AFTER_S = 0.25
+"""When a refused caller should try again, in seconds."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    future: Future[Any]
+    context: contextvars.Context
+    fn: Callable[[], Any]
+
+    def run(self) -> None:
+        try:
+            result = self.context.run(self.fn)
+        except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the one who waits
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
+
+
+class Workers:
+    """A fixed number of threads and a queue with a limit."""
+
+    def __init__(self, threads: int, queue_size: int, name: str = "ramet-worker") -> None:
+        self._queue_size = queue_size
+        self._queue: deque[_Task] = deque()
+        self._changed = threading.Condition()
+        self._running = 0
+        self._closed = False
+        # Daemons, so that a thread stuck in a dead connection cannot keep the process alive.
+        self._threads = [threading.Thread(target=self._work, name=f"{name}-{n}", daemon=True) for n in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, fn: Callable[[], T], *, bounded: bool = True) -> Future[T]:
+        """Queues ``fn``, to run with the caller's context variables.
+
+        Raises Overloaded where the queue is full; with ``bounded`` False it is queued all the same,
+        which is for the next step of a call that was admitted before. Raises Draining once closed.
+        """
+        future: Future[T] = Future()
+        task = _Task(future, contextvars.copy_context(), fn)
+        with self._changed:
+            if self._closed:
+                raise Draining("The server is shutting down.")
+            # A task that an idle thread takes up at once never waits in the queue.
+            waiting = len(self._queue) + self._running - len(self._threads)
+            if bounded and waiting >= self._queue_size:
+                raise Overloaded(
+                    "The server has as many calls waiting as it takes.",
+                    details={"queue_size": str(self._queue_size)},
+                    retry_after_s=RETRY_AFTER_S,
+                )
+            self._queue.append(task)
+            self._changed.notify()
+        future.add_done_callback(lambda _: self._forget(task))
+        return future
+
+    async def run(self, fn: Callable[[], T], *, bounded: bool = True) -> T:
+        """Runs ``fn`` on a thread and waits without blocking the loop; see ``submit``.
+
+        Cancelling the wait takes a task that has not started out of the queue.
+        """
+        return await asyncio.wrap_future(self.submit(fn, bounded=bounded))
+
+    def close(self, timeout_s: float) -> bool:
+        """Takes no more tasks, and waits for the rest; False if some still ran after the time."""
+        end = time.monotonic() + timeout_s
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _forget(self, task: _Task) -> None:
+        # A cancelled task must leave the queue now, with the request that it holds in memory.
+        if task.future.cancelled():
+            with self._changed:
+                if task in self._queue:
+                    self._queue.remove(task)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._queue:
+                    if self._closed:
+                        return
+                    self._changed.wait()
+                task = self._queue.popleft()
+                if not task.future.set_running_or_notify_cancel():
+                    continue
+                self._running += 1
+            task.run()
+            with self._changed:
+                self._running -= 1
+            # The frame of an idle thread must not keep the last request in memory.
+            del task

@@ -31,7 +31,10 @@ def _text_type(length: int) -> TypeEngine[str]:
 
 
 Id = _ascii(128)
-"""An id or a tag; see ``ramet_server.domain.ids``."""
+"""An id; see ``ramet_server.domain.ids``."""
+
+Tag = _text_type(128)
+"""A tag of a session: any characters, but no space at either end, so that padding cannot matter."""
 
 Origin = CHAR(32).with_variant(mysql.CHAR(32, charset="ascii", collation="ascii_bin"), "mysql")
 """The internal id of one incarnation of a session."""

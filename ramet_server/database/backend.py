@@ -1,0 +1,39 @@
+"""What differs between databases while units of work run; ``sqlite`` and ``mysql`` implement it."""
+
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from sqlalchemy import Connection
+
+from ramet_server.domain.call import Call
+
+
+class Backend(Protocol):
+    """What differs between dialects while units of work run."""
+
+    drops_interrupted: bool
+    """Whether an interrupted connection may still owe an error, so that it must not be used again."""
+
+    def engine_options(self) -> dict[str, Any]:
+        """Returns the dialect's keyword arguments of ``create_engine``."""
+        ...
+
+    def on_connect(self, driver: Any) -> None:
+        """Sets up a new driver connection."""
+        ...
+
+    def turn(self, call: Call) -> AbstractContextManager[None]:
+        """Waits for the right to write, where the dialect has but one writer."""
+        ...
+
+    def begin_write(self, connection: Connection, call: Call) -> None:
+        """Opens a transaction that will write."""
+        ...
+
+    def begin_snapshot(self, connection: Connection) -> None:
+        """Opens a transaction whose reads all see the same state."""
+        ...
+
+    def interrupt(self, driver: Any, strike: int) -> None:
+        """Stops the statement that runs on a driver connection, from another thread; never raises."""
+        ...

@@ -1,0 +1,171 @@
+"""Units of work: where a connection comes from, what is retried, and what a caller is told."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from threading import Semaphore
+from typing import Self, TypeVar
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import QueuePool
+
+from ramet_server.database.backend import Backend
+from ramet_server.database.engine import WATCH, open_engine
+from ramet_server.database.faults import Fault, classify, refusal
+from ramet_server.database.interrupter import Interrupter, Watch
+from ramet_server.domain.call import Call
+from ramet_server.domain.errors import OutcomeUnknown, Overloaded, RametError
+
+_ATTEMPTS = 3
+_LONGEST_QUEUE_S = 30.0
+
+T = TypeVar("T")
+
+
+class Database:
+    """Runs functions in units of work, each on one connection of the pool.
+
+    Errors of the driver leave as errors of the domain; those that a function raises leave as they are.
+    """
+
+    def __init__(self, engine: Engine, backend: Backend) -> None:
+        if not isinstance(engine.pool, QueuePool):
+            raise TypeError("A Database needs an engine with a QueuePool.")
+        self.engine = engine
+        self.backend = backend
+        self.pool_size = engine.pool.size()
+        """Units of work that can run at once."""
+        self._slots = Semaphore(self.pool_size)
+        self._interrupter = Interrupter()
+
+    @classmethod
+    def open(cls, url: str, pool_size: int = 8) -> Self:
+        """Returns the database behind a URL; nothing is connected yet. Raises ValueError for a bad URL."""
+        return cls(*open_engine(url, pool_size))
+
+    def close(self) -> None:
+        """Closes all idle connections and the interrupter; units in flight should have ended."""
+        self._interrupter.close()
+        self.engine.dispose()
+
+    def read(self, call: Call, fn: Callable[[Connection], T], *, snapshot: bool = False) -> T:
+        """Runs ``fn`` over committed rows; it must not write, and may run more than once.
+
+        Each statement sees what is committed when it starts; with ``snapshot`` all see one state, for
+        two statements more.
+        """
+        return self._retried(call, partial(self._read_once, call, fn, snapshot))
+
+    def write(self, call: Call, fn: Callable[[Connection], T]) -> T:
+        """Runs ``fn`` in a transaction and commits; ``fn`` may run more than once, and only its last run counts.
+
+        Raises WriteConflict where others kept standing in the way, DatabaseUnavailable where nothing was
+        changed, and OutcomeUnknown where the connection was lost during COMMIT.
+        """
+        return self._retried(call, partial(self._write_once, call, fn))
+
+    def ping(self, call: Call) -> None:
+        """Returns if the database answers before the call's deadline; never waits behind units of work."""
+        self._retried(call, partial(self._ping_once, call))
+
+    def _retried(self, call: Call, attempt: Callable[[], T]) -> T:
+        lost = False
+        for number in range(1, _ATTEMPTS + 1):
+            try:
+                return attempt()
+            except _MayRetry as error:
+                if number == _ATTEMPTS or (error.lost and lost):
+                    raise refusal(error.cause) from error.cause
+                lost = lost or error.lost
+                cause = error.cause
+            # Unequal pauses, so that those who collided do not collide again.
+            call.cancelled.wait(random.uniform(0.5, 1.5) * 0.005 * 4**number)  # noqa: S311 - no secret hangs on it
+            try:
+                call.check()
+            except RametError as over:
+                raise over from cause
+        raise AssertionError("The last attempt returns or raises.")
+
+    def _read_once(self, call: Call, fn: Callable[[Connection], T], snapshot: bool) -> T:
+        with self._slot(call), self._unit(call) as (connection, watch):
+            if snapshot:
+                self.backend.begin_snapshot(connection)
+            result = fn(connection)
+            if watch.interrupted:
+                # Some statements (SLEEP) end early without an error when they are interrupted.
+                call.check()
+            return result
+
+    def _write_once(self, call: Call, fn: Callable[[Connection], T]) -> T:
+        with self.backend.turn(call), self._slot(call), self._unit(call) as (connection, watch):
+            self.backend.begin_write(connection, call)
+            result = fn(connection)
+            # From here on nothing may hit the connection: a COMMIT that is interrupted tells nothing.
+            watch.end()
+            call.check()
+            try:
+                connection.commit()
+            except DBAPIError as error:
+                fault = classify(error)
+                if fault in (Fault.RACE, Fault.NO_WRITES):
+                    raise
+                raise OutcomeUnknown("The connection was lost while the change was being committed.") from error
+            return result
+
+    def _ping_once(self, call: Call) -> None:
+        with self._unit(call) as (connection, _):
+            connection.execute(text("SELECT 1"))
+
+    @contextmanager
+    def _slot(self, call: Call) -> Iterator[None]:
+        """Waits for a connection's turn here, because the pool itself knows no deadlines."""
+        remaining = call.remaining()
+        if not self._slots.acquire(timeout=_LONGEST_QUEUE_S if remaining is None else remaining):
+            call.check()
+            raise Overloaded("All database connections are busy.", retry_after_s=1.0)
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+    @contextmanager
+    def _unit(self, call: Call) -> Iterator[tuple[Connection, Watch]]:
+        """Lends a watched connection, and takes it back in a state in which the next unit can use it."""
+        call.check()
+        watch: Watch | None = None
+        try:
+            with self.engine.connect() as connection:
+                driver = connection.connection.driver_connection
+                watch = self._interrupter.watch(call, partial(self.backend.interrupt, driver))
+                connection.info[WATCH] = watch
+                try:
+                    yield connection, watch
+                finally:
+                    self._interrupter.forget(watch)
+                    self._take_back(connection, watch)
+        except (DBAPIError, PoolTimeout) as error:
+            if watch is not None and watch.interrupted:
+                call.check()
+            fault = classify(error)
+            if fault in (Fault.RACE, Fault.LOST):
+                raise _MayRetry(error, lost=fault is Fault.LOST) from error
+            raise refusal(error) from error
+
+    def _take_back(self, connection: Connection, watch: Watch) -> None:
+        if connection.invalidated:
+            return
+        connection.info.pop(WATCH, None)
+        if watch.interrupted and self.backend.drops_interrupted:
+            connection.invalidate()
+
+
+class _MayRetry(Exception):
+    """Says that nothing was changed and that the unit may run again."""
+
+    def __init__(self, cause: DBAPIError | PoolTimeout, *, lost: bool) -> None:
+        super().__init__()
+        self.cause = cause
+        self.lost = lost

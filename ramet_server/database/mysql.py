@@ -1,0 +1,130 @@
+"""MySQL 8 and MariaDB, through PyMySQL."""
+
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection as DriverConnection
+from pymysql.constants import SERVER_STATUS
+from sqlalchemy import URL, Connection
+from sqlalchemy.dialects.mysql.pymysql import MySQLDialect_pymysql
+
+from ramet_server.domain.call import Call
+
+_log = logging.getLogger(__name__)
+
+_CONNECT_TIMEOUT_S = 5
+_KILL_TIMEOUT_S = 2
+_FRESH_S = 1.0
+_LOCK_WAIT_S = 10
+_DEEPEST_RECURSION = 1_000_000
+
+_SQL_MODE = (
+    "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
+    "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+)
+
+
+class RametConnection(DriverConnection):
+    """A driver connection that makes no trip to the server for nothing."""
+
+    # The driver's own attributes, which its stubs leave out.
+    server_status: int
+    _sock: socket.socket | None
+
+    _used_at = 0.0
+
+    def rollback(self) -> None:
+        """Rolls back where a transaction is open; the server tells with each answer whether one is."""
+        self._used_at = time.monotonic()
+        if self.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS:
+            super().rollback()
+
+    def ping(self, reconnect: Any = False) -> None:
+        """Asks whether the server is there, unless it answered a moment ago.
+
+        A connection that dies within that moment is noticed by the unit of work, which starts again.
+        """
+        if time.monotonic() - self._used_at > _FRESH_S or self._sock is None:
+            super().ping(reconnect)
+
+
+class MySqlBackend:
+    """The policy for servers that speak MySQL's protocol."""
+
+    # KILL QUERY may arrive between two statements and then hit the next one, whosoever that is.
+    drops_interrupted = True
+
+    def __init__(self, url: URL) -> None:
+        self._url = url
+        self._dialect = MySQLDialect_pymysql(dbapi=pymysql)
+
+    def engine_options(self) -> dict[str, Any]:
+        """Returns the dialect's keyword arguments of ``create_engine``."""
+        return {
+            "creator": lambda: self._connect(connect_timeout=_CONNECT_TIMEOUT_S),
+            "pool_pre_ping": True,
+            "pool_recycle": 1800,
+        }
+
+    def on_connect(self, driver: Any) -> None:
+        """Sets up a new driver connection."""
+        recursion = "max_recursive_iterations" if "MariaDB" in driver.get_server_info() else "cte_max_recursion_depth"
+        with driver.cursor() as cursor:
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            cursor.execute(
+                f"SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = {_LOCK_WAIT_S}, "
+                f"{recursion} = {_DEEPEST_RECURSION}"
+            )
+
+    @contextmanager
+    def turn(self, call: Call) -> Iterator[None]:  # noqa: ARG002 - the server orders its writers itself
+        """Waits for nothing."""
+        yield
+
+    def begin_write(self, connection: Connection, call: Call) -> None:  # noqa: ARG002 - BEGIN never waits here
+        """Opens a transaction; without one each statement commits by itself."""
+        connection.exec_driver_sql("BEGIN")
+
+    def begin_snapshot(self, connection: Connection) -> None:
+        """Opens a transaction whose reads all see the state at this moment."""
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+
+    def interrupt(self, driver: Any, strike: int) -> None:
+        """Stops the statement that runs on a driver connection, from another thread.
+
+        Where the server cannot be asked, or did not obey twice, the socket is shut instead.
+        """
+        if strike <= 2:
+            try:
+                with (
+                    self._connect(connect_timeout=_KILL_TIMEOUT_S, read_timeout=_KILL_TIMEOUT_S) as other,
+                    other.cursor() as cursor,
+                ):
+                    cursor.execute(f"KILL QUERY {driver.thread_id():d}")
+            except (pymysql.MySQLError, OSError) as fault:
+                _log.warning("A statement could not be stopped by KILL QUERY: %s", fault)
+            else:
+                return
+        channel: socket.socket | None = driver._sock  # noqa: SLF001 - no public way wakes a thread that waits
+        if channel is not None:
+            with suppress(OSError):
+                channel.shutdown(socket.SHUT_RDWR)
+
+    def _connect(self, **options: Any) -> RametConnection:
+        positional, named = self._dialect.create_connect_args(self._url)
+        named = {
+            **named,
+            "charset": "utf8mb4",
+            "collation": "utf8mb4_bin",
+            # Reads need no transaction, and so no statement to end one; writes open theirs.
+            "autocommit": True,
+            "sql_mode": _SQL_MODE,
+            **options,
+        }
+        return RametConnection(*positional, **named)

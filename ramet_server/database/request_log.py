@@ -1,0 +1,88 @@
+"""The SQL of the log that makes requests take effect once."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select, tuple_, update
+from sqlalchemy.exc import IntegrityError
+
+from ramet_server.database.faults import is_duplicate
+from ramet_server.database.tables.shared import request_log
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.idempotency import DuplicateRequest, LoggedRequest, Mutation, Outcome
+
+
+class SqlRequestLog:
+    """The requests of one service in one space; implements ``domain.idempotency.RequestLog``."""
+
+    def __init__(self, connection: Connection, space: str, service: str, clock: Clock, hours: int) -> None:
+        self._connection = connection
+        self._space = space
+        self._service = service
+        self._clock = clock
+        self._kept_for = timedelta(hours=hours)
+
+    def find(self, request_id: str) -> LoggedRequest | None:
+        """Returns the request if it took effect and is still remembered."""
+        row = self._connection.execute(
+            select(request_log.c.method, request_log.c.body_hash, request_log.c.outcome_json).where(
+                self._key(request_id), request_log.c.created_at > self._clock.now() - self._kept_for
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        outcome: Outcome = json.loads(row.outcome_json)
+        return LoggedRequest(row.method, row.body_hash, outcome)
+
+    def put(self, mutation: Mutation, outcome: Outcome) -> None:
+        """Remembers the mutation; raises DuplicateRequest where its id is remembered already."""
+        if mutation.request_id is None:
+            return
+        now = self._clock.now()
+        values: Mapping[str, object] = {
+            "method": mutation.method,
+            "body_hash": mutation.body_hash,
+            "outcome_json": json.dumps(outcome, separators=(",", ":")),
+            "created_at": now,
+        }
+        try:
+            self._connection.execute(
+                insert(request_log).values(
+                    space_id=self._space, service=self._service, request_id=mutation.request_id, **values
+                )
+            )
+        except IntegrityError as error:
+            if not is_duplicate(error):
+                raise
+            # The row may have expired without being swept yet; then its id is free.
+            renewed = self._connection.execute(
+                update(request_log)
+                .where(self._key(mutation.request_id), request_log.c.created_at <= now - self._kept_for)
+                .values(**values)
+            )
+            if renewed.rowcount == 0:
+                raise DuplicateRequest from error
+
+    def _key(self, request_id: str) -> ColumnElement[bool]:
+        return and_(
+            request_log.c.space_id == self._space,
+            request_log.c.service == self._service,
+            request_log.c.request_id == request_id,
+        )
+
+
+def purge_expired(connection: Connection, before: datetime, limit: int) -> int:
+    """Deletes at most ``limit`` rows logged at ``before`` or earlier, oldest first; returns how many."""
+    keys = (request_log.c.space_id, request_log.c.service, request_log.c.request_id)
+    # Read first, so that the delete locks rows by their primary key only.
+    expired = connection.execute(
+        select(*keys).where(request_log.c.created_at <= before).order_by(request_log.c.created_at).limit(limit)
+    ).all()
+    if not expired:
+        return 0
+    return connection.execute(
+        delete(request_log).where(
+            tuple_(*keys).in_([tuple(row) for row in expired]), request_log.c.created_at <= before
+        )
+    ).rowcount

@@ -581,12 +581,17 @@ class PutSessionRequest(_message.Message):
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     EXPECTED_VERSION_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SYSTEM_PROMPT_FIELD_NUMBER: _builtins.int
     expected_version: _builtins.int
     """Absent: create or update. 0: create only (ALREADY_EXISTS, SESSION_EXISTS). Else: update only, and only this
     version (NOT_FOUND; ABORTED, STALE_VERSION).
     """
     request_id: _builtins.str
     """See the service."""
+    system_prompt: _builtins.str
+    """Written to the slot systemPrompt in the same transaction, so that a new session is never seen without it. At most
+    4 MiB of UTF-8. Absent: the slot is left as it is.
+    """
     @_builtins.property
     def session(self) -> Global___Session:
         """id, label, tags and metadata_json are read; the rest is output only and ignored."""
@@ -604,14 +609,20 @@ class PutSessionRequest(_message.Message):
         update_mask: _field_mask_pb2.FieldMask | None = ...,
         expected_version: _builtins.int | None = ...,
         request_id: _builtins.str = ...,
+        system_prompt: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_version", b"_expected_version", "expected_version", b"expected_version", "session", b"session", "update_mask", b"update_mask"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_version", b"_expected_version", "_system_prompt", b"_system_prompt", "expected_version", b"expected_version", "session", b"session", "system_prompt", b"system_prompt", "update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_version", b"_expected_version", "expected_version", b"expected_version", "request_id", b"request_id", "session", b"session", "update_mask", b"update_mask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_version", b"_expected_version", "_system_prompt", b"_system_prompt", "expected_version", b"expected_version", "request_id", b"request_id", "session", b"session", "system_prompt", b"system_prompt", "update_mask", b"update_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_version: _TypeAlias = _typing.Literal["expected_version"]  # noqa: Y015
     _WhichOneofArgType__expected_version: _TypeAlias = _typing.Literal["_expected_version", b"_expected_version"]  # noqa: Y015
+    _WhichOneofReturnType__system_prompt: _TypeAlias = _typing.Literal["system_prompt"]  # noqa: Y015
+    _WhichOneofArgType__system_prompt: _TypeAlias = _typing.Literal["_system_prompt", b"_system_prompt"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_version) -> _WhichOneofReturnType__expected_version | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__system_prompt) -> _WhichOneofReturnType__system_prompt | None: ...
 
 Global___PutSessionRequest: _TypeAlias = PutSessionRequest  # noqa: Y015
 

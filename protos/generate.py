@@ -1,6 +1,7 @@
 """Makes the Python stubs of every contract, or with --check tells which of the committed ones are stale.
 
-Runs in the environment of requirements/stubs.txt (`make stubs`), whose generator is the oldest gRPC that the SDK supports.
+Runs in the environment of requirements/stubs.txt (`make stubs`): its generator is the oldest gRPC that the
+SDK supports.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ GENERATED = ("*_pb2.py", "*_pb2.pyi", "*_pb2_grpc.py", "*_pb2_grpc.pyi")
 def generate(into: Path) -> None:
     """Writes the stubs of all contracts below a folder, with the comments of the contracts in their type stubs."""
     sources = sorted(str(path.relative_to(PROTOS)) for path in PROTOS.rglob("*.proto"))
-    plugins = [
-        f"--plugin=protoc-gen-{name}={Path(sys.executable).parent}/protoc-gen-{name}" for name in ("mypy", "mypy_grpc")
-    ]
+    programs = Path(sys.executable).parent
+    plugins = [f"--plugin=protoc-gen-{name}={programs}/protoc-gen-{name}" for name in ("mypy", "mypy_grpc")]
     outputs = [f"--{kind}_out={into}" for kind in ("python", "grpc_python")]
     outputs += [f"--{kind}_out=quiet:{into}" for kind in ("mypy", "mypy_grpc")]
     # Our own include path is relative, so that no stub tells where it was made.

@@ -1,0 +1,1 @@
+"""What must hold for sessions, records and slots; free of gRPC and SQL."""

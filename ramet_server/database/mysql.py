@@ -75,6 +75,8 @@ class MySqlBackend:
         """Sets up a new driver connection."""
         recursion = "max_recursive_iterations" if "MariaDB" in driver.get_server_info() else "cte_max_recursion_depth"
         with driver.cursor() as cursor:
+            # Said once more, because SQLAlchemy has just set the charset without a collation.
+            cursor.execute("SET NAMES utf8mb4 COLLATE utf8mb4_bin")
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             cursor.execute(
                 f"SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = {_LOCK_WAIT_S}, "
@@ -121,7 +123,6 @@ class MySqlBackend:
         named = {
             **named,
             "charset": "utf8mb4",
-            "collation": "utf8mb4_bin",
             # Reads need no transaction, and so no statement to end one; writes open theirs.
             "autocommit": True,
             "sql_mode": _SQL_MODE,

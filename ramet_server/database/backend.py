@@ -34,6 +34,10 @@ class Backend(Protocol):
         """Opens a transaction whose reads all see the same state."""
         ...
 
+    def schema_lock(self, connection: Connection, call: Call) -> AbstractContextManager[None]:
+        """Lets nobody else change the schema meanwhile, and makes the changes last at its end."""
+        ...
+
     def interrupt(self, driver: Any, strike: int) -> None:
         """Stops the statement that runs on a driver connection, from another thread; never raises."""
         ...

@@ -64,6 +64,9 @@ _MYSQL: dict[int, Fault] = {
     1045: Fault.AWAY,  # access denied for the user
     1047: Fault.AWAY,  # node not ready (Galera)
     1049: Fault.AWAY,  # unknown database
+    1142: Fault.AWAY,  # command denied to the user
+    1143: Fault.AWAY,  # column denied to the user
+    1227: Fault.AWAY,  # the user lacks a privilege
     1129: Fault.AWAY,  # host is blocked
     1130: Fault.AWAY,  # host is not allowed
     1203: Fault.AWAY,  # too many connections of the user

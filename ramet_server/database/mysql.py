@@ -1,6 +1,8 @@
 """MySQL 8 and MariaDB, through PyMySQL."""
 
+import hashlib
 import logging
+import math
 import socket
 import time
 from collections.abc import Iterator
@@ -10,10 +12,11 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection as DriverConnection
 from pymysql.constants import SERVER_STATUS
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL, Connection, text
 from sqlalchemy.dialects.mysql.pymysql import MySQLDialect_pymysql
 
 from ramet_server.domain.call import Call
+from ramet_server.domain.errors import DatabaseUnavailable
 
 _log = logging.getLogger(__name__)
 
@@ -21,6 +24,7 @@ _CONNECT_TIMEOUT_S = 5
 _KILL_TIMEOUT_S = 2
 _FRESH_S = 1.0
 _LOCK_WAIT_S = 10
+_SCHEMA_LOCK_WAIT_S = 120
 _DEEPEST_RECURSION = 1_000_000
 
 _SQL_MODE = (
@@ -96,6 +100,26 @@ class MySqlBackend:
         """Opens a transaction whose reads all see the state at this moment."""
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+
+    @contextmanager
+    def schema_lock(self, connection: Connection, call: Call) -> Iterator[None]:
+        """Holds a lock of the server's, which belongs to this connection and dies with it."""
+        # Lock names hold for the whole server, and may have 64 characters.
+        database = hashlib.sha256(str(self._url.database).encode()).hexdigest()[:32]
+        remaining = call.remaining()
+        wait_s = _SCHEMA_LOCK_WAIT_S if remaining is None else math.ceil(remaining)
+        connection.execute(text("SET SESSION lock_wait_timeout = :seconds"), {"seconds": _SCHEMA_LOCK_WAIT_S})
+        try:
+            got = connection.execute(
+                text("SELECT GET_LOCK(:name, :seconds)"), {"name": f"ramet schema {database}", "seconds": wait_s}
+            ).scalar_one()
+            if got != 1:
+                call.check()
+                raise DatabaseUnavailable("Another server is changing the schema; try again when it is done.")
+            yield
+        finally:
+            # Closing the connection frees the lock even where RELEASE_LOCK could no longer be sent.
+            connection.invalidate()
 
     def interrupt(self, driver: Any, strike: int) -> None:
         """Stops the statement that runs on a driver connection, from another thread.

@@ -72,6 +72,13 @@ class SqliteBackend:
         """Opens a transaction whose reads all see the state at the first of them."""
         connection.exec_driver_sql("BEGIN")
 
+    @contextmanager
+    def schema_lock(self, connection: Connection, call: Call) -> Iterator[None]:
+        """Makes all changes of the schema in one transaction, which here can hold DDL."""
+        self.begin_write(connection, call)
+        yield
+        connection.commit()
+
     def interrupt(self, driver: sqlite3.Connection, strike: int) -> None:  # noqa: ARG002 - each strike is the same
         """Stops the statement that runs on a driver connection, from another thread."""
         driver.interrupt()

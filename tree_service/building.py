@@ -1,0 +1,37 @@
+"""Puts the service together."""
+
+from ramet_server.database import schema
+from ramet_server.database.database import Database
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.limits import Limits
+from tree_service.rules.configs import ConfigRules
+from tree_service.rules.deletions import DeletionRules
+from tree_service.rules.forest import ForestRules
+from tree_service.rules.listing import ListingRules
+from tree_service.rules.moves import MoveRules
+from tree_service.rules.nodes import NodeRules
+from tree_service.rules.refs import RefRules
+from tree_service.rules.sweeping import SweepRules
+from tree_service.servicer import SessionTreeServicer
+from tree_service.store import SqlBacklog, TreeStore
+
+
+def build(database: Database, limits: Limits, clock: Clock) -> SessionTreeServicer:
+    """Returns the service over a database."""
+    store = TreeStore(database, limits, clock)
+    return SessionTreeServicer(
+        nodes=NodeRules(store, limits, clock),
+        lists=ListingRules(store, limits),
+        forest=ForestRules(store, limits),
+        moves=MoveRules(store, clock),
+        deletions=DeletionRules(store, clock),
+        refs=RefRules(store, clock),
+        configs=ConfigRules(store, limits),
+        limits=limits,
+        schema_revision=schema.head(),
+    )
+
+
+def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
+    """Returns the service's part of the background sweep."""
+    return SweepRules(TreeStore(database, limits, clock), SqlBacklog(database), limits, clock)

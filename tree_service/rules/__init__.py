@@ -1,0 +1,1 @@
+"""What must hold of the forest; knows neither gRPC nor SQL."""

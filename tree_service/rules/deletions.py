@@ -1,0 +1,74 @@
+"""Deleting a node, by a declared policy for its children."""
+
+from ramet_server.domain.call import Call
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.errors import NodeHasChildren
+from ramet_server.domain.idempotency import Mutation, Outcome, once
+from ramet_server.domain.ids import check_id
+from tree_service.rules.ports import Store, UnitOfWork
+from tree_service.rules.ranks import close_ranks, enlarge
+from tree_service.rules.showing import check_version, visible
+from tree_service.rules.values import REPORTED, Deleted, DeletePolicy, Deletion, Node
+
+
+class DeletionRules:
+    """Deletes nodes, and notes what is to become of their sessions.
+
+    A hidden child counts as a child: REFUSE refuses, CASCADE deletes it, REPARENT keeps it. Of a hidden node no
+    session is noted, since none is known: where one comes after all it has no node, which its maker finds out when
+    it reads the node.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def delete(self, call: Call, mutation: Mutation, deletion: Deletion) -> Deleted:
+        """Deletes a node; raises NodeHasChildren where its policy is to refuse and it has some."""
+        check_id(deletion.node_id, "node_id")
+
+        def work(unit: UnitOfWork) -> tuple[Deleted, Outcome]:
+            unit.space.lock()
+            node = visible(unit, deletion.node_id)
+            check_version(node, deletion.expected_version)
+            deleted = self._delete(unit, node, deletion)
+            return deleted, {"count": deleted.count, "node_ids": deleted.node_ids}
+
+        return once(self._store, call, mutation, work, _replay)
+
+    def _delete(self, unit: UnitOfWork, node: Node, deletion: Deletion) -> Deleted:
+        going = [node.node_id]
+        if deletion.policy is DeletePolicy.REPARENT and node.child_count:
+            self._hand_over(unit, node)
+        else:
+            if node.child_count:
+                if deletion.policy is not DeletePolicy.CASCADE:
+                    raise NodeHasChildren("The node has children, perhaps some that still await their content.")
+                going += unit.lines.descendant_ids(node.node_id)
+            close_ranks(unit, node)
+        if deletion.delete_sessions:
+            unit.removals.request(going, self._clock.now())
+        self._erase(unit, going)
+        return Deleted(len(going), tuple(going[:REPORTED]))
+
+    def _hand_over(self, unit: UnitOfWork, node: Node) -> None:
+        """Puts the children in the place of their parent, in order."""
+        # No ref becomes illegal: whoever stands above another afterwards did so before.
+        unit.lines.shift_depths(unit.lines.descendant_ids(node.node_id), -1)
+        unit.nodes.shift_siblings(node.parent_id, node.index + 1, None, node.child_count - 1)
+        unit.nodes.adopt(node.node_id, node.parent_id, node.index, self._clock.now())
+        enlarge(unit, node.parent_id, node.child_count - 1)
+
+    def _erase(self, unit: UnitOfWork, node_ids: list[str]) -> None:
+        refs = unit.refs.touching(node_ids)
+        unit.refs.remove(refs)
+        unit.nodes.touch({ref.node_id for ref in refs}.difference(node_ids), self._clock.now())
+        unit.nodes.delete(node_ids)
+
+
+def _replay(_: UnitOfWork, outcome: Outcome) -> Deleted:
+    count, ids = outcome["count"], outcome["node_ids"]
+    return Deleted(
+        count if isinstance(count, int) else 0,
+        tuple(str(one) for one in ids) if isinstance(ids, list | tuple) else (),
+    )

@@ -1,0 +1,90 @@
+"""Single nodes: create, get, label."""
+
+from dataclasses import replace
+
+from ramet_server.domain.call import Call
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.errors import InvalidField, NodeExists
+from ramet_server.domain.idempotency import Mutation, Outcome, once
+from ramet_server.domain.ids import check_id, check_optional_id, new_id
+from ramet_server.domain.limits import Limits
+from ramet_server.domain.text import check_label
+from tree_service.rules.configs import check_config
+from tree_service.rules.ports import Store, UnitOfWork
+from tree_service.rules.ranks import enlarge
+from tree_service.rules.showing import check_version, remember, settled, show, show_again, show_stored, visible
+from tree_service.rules.values import NewNode, Node, ShownNode
+
+
+class NodeRules:
+    """Creates, reads and labels nodes."""
+
+    def __init__(self, store: Store, limits: Limits, clock: Clock) -> None:
+        self._store = store
+        self._limits = limits
+        self._clock = clock
+
+    def create(self, call: Call, mutation: Mutation, new: NewNode) -> ShownNode:
+        """Creates a node as the last child of its parent, or as the last root.
+
+        Raises NodeNotFound for an unknown parent, NodeExists for a taken id, even where its node is hidden.
+        """
+        if new.parent_id is not None:
+            check_id(new.parent_id, "parent_id")
+        node_id = check_optional_id(new.node_id, "session_id") or new_id()
+        check_label(new.label, "label", self._limits.max_label_characters)
+        source = check_optional_id(new.source_session_id, "source_session_id")
+        config = None if new.config is None else replace(check_config(new.config, self._limits), version=1)
+
+        def work(unit: UnitOfWork) -> tuple[ShownNode, Outcome]:
+            index, depth = unit.space.lock(), 0
+            if new.parent_id is not None:
+                parent = settled(unit, visible(unit, new.parent_id, "parent_id"))
+                index, depth = parent.child_count, parent.depth + 1
+            if unit.nodes.find_any(node_id) is not None:
+                raise NodeExists("A node has this session_id already.", field="session_id")
+            now = self._clock.now()
+            node = Node(
+                node_id=node_id,
+                parent_id=new.parent_id,
+                depth=depth,
+                index=index,
+                child_count=0,
+                label=new.label,
+                source_session_id=source,
+                awaits_content=new.awaits_content,
+                version=1,
+                created_at=now,
+                updated_at=now,
+            )
+            unit.nodes.insert(node, config)
+            enlarge(unit, new.parent_id, 1)
+            shown = ShownNode(node)
+            return shown, remember(shown)
+
+        return once(self._store, call, mutation, work, show_again)
+
+    def get(self, call: Call, node_id: str) -> ShownNode:
+        """Returns a node with its refs and the first of its children."""
+        check_id(node_id, "node_id")
+        return self._store.read(call, lambda unit: show(unit, visible(unit, node_id)))
+
+    def relabel(
+        self, call: Call, mutation: Mutation, node_id: str, label: str | None, expected_version: int | None
+    ) -> ShownNode:
+        """Gives a node another label; the label is required, and may be empty."""
+        check_id(node_id, "node_id")
+        if label is None:
+            raise InvalidField("label is required; it may be empty.", field="label")
+        new_label = check_label(label, "label", self._limits.max_label_characters)
+
+        def work(unit: UnitOfWork) -> tuple[ShownNode, Outcome]:
+            unit.space.lock()
+            node = visible(unit, node_id)
+            check_version(node, expected_version)
+            node = settled(unit, node)
+            unit.nodes.save(replace(node, label=new_label, version=node.version + 1, updated_at=self._clock.now()))
+            shown = show_stored(unit, node_id)
+            return shown, remember(shown)
+
+        return once(self._store, call, mutation, work, show_again)

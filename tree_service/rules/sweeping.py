@@ -1,0 +1,66 @@
+"""What goes on in the background: nodes whose content never came, and sessions that go with their nodes."""
+
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import groupby
+
+from ramet_server.domain.call import Call
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.limits import Limits
+from tree_service.rules.ports import Backlog, Store, UnitOfWork
+from tree_service.rules.ranks import close_ranks
+from tree_service.rules.values import SessionRemoval, Swept, Waiting
+
+_AT_ONCE = 100
+
+
+class SweepRules:
+    """Finishes what callers left; every step is short, and safe beside other servers that sweep."""
+
+    def __init__(self, store: Store, backlog: Backlog, limits: Limits, clock: Clock) -> None:
+        self._store = store
+        self._backlog = backlog
+        self._limits = limits
+        self._clock = clock
+
+    def waiting(self, limit: int) -> Swept:
+        """Settles or deletes nodes, in all spaces, that await their content for longer than the limits allow.
+
+        At most ``limit`` nodes; the space of each is locked for a hundred at a time.
+        """
+        swept = Swept(0, 0)
+        for space_id, group in groupby(self._backlog.waiting(self._before(), limit), lambda node: node.space_id):
+            nodes = list(group)
+            for start in range(0, len(nodes), _AT_ONCE):
+                chunk = nodes[start : start + _AT_ONCE]
+                swept += self._store.write(Call(space_id), partial(self._sweep, chunk))
+        return swept
+
+    def pending_removals(self, limit: int) -> list[SessionRemoval]:
+        """Returns sessions of deleted nodes, in all spaces, that are still to be removed."""
+        return self._backlog.removals(limit)
+
+    def finish_removal(self, removal: SessionRemoval) -> None:
+        """Forgets a removal once its session is gone."""
+        self._backlog.finish(removal)
+
+    def _sweep(self, nodes: list[Waiting], unit: UnitOfWork) -> Swept:
+        unit.space.lock()
+        swept = Swept(0, 0)
+        for waiting in nodes:
+            # Read again under the lock: it may be settled, swept or made anew by now.
+            node = unit.nodes.find_any(waiting.node_id)
+            if node is None or not node.awaits_content or node.created_at >= self._before():
+                continue
+            if unit.nodes.find(node.node_id) is not None:
+                unit.nodes.settle(node.node_id)
+                swept += Swept(1, 0)
+            else:
+                # It was never seen, so it has neither children nor refs.
+                close_ranks(unit, node)
+                unit.nodes.delete([node.node_id])
+                swept += Swept(0, 1)
+        return swept
+
+    def _before(self) -> datetime:
+        return self._clock.now() - timedelta(seconds=self._limits.await_content_seconds)

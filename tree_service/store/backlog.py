@@ -1,0 +1,60 @@
+"""The SQL of what is left to do, across all spaces."""
+
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, select, true
+
+from ramet_server.database.database import Database
+from ramet_server.database.tables.tree import session_removal, topology_node
+from ramet_server.domain.call import Call
+from tree_service.rules.values import SessionRemoval, Waiting
+
+_s = session_removal.c
+_t = topology_node.c
+
+
+class SqlBacklog:
+    """Implements ``rules.ports.Backlog``."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def waiting(self, before: datetime, limit: int) -> list[Waiting]:
+        """Returns nodes that await their content since before that moment, the nodes of a space together."""
+
+        def read(connection: Connection) -> list[Waiting]:
+            rows = connection.execute(
+                select(_t.space_id, _t.node_id)
+                .where(_t.awaits_content == true(), _t.created_at < before)
+                .order_by(_t.space_id, _t.parent_id)
+                .limit(limit)
+            )
+            return [Waiting(*row) for row in rows]
+
+        return self._database.read(Call(""), read)
+
+    def removals(self, limit: int) -> list[SessionRemoval]:
+        """Returns the sessions to remove, oldest request first."""
+
+        def read(connection: Connection) -> list[SessionRemoval]:
+            rows = connection.execute(
+                select(_s.space_id, _s.session_id, _s.origin, _s.requested_at).order_by(_s.requested_at).limit(limit)
+            )
+            return [SessionRemoval(*row) for row in rows]
+
+        return self._database.read(Call(""), read)
+
+    def finish(self, removal: SessionRemoval) -> None:
+        """Forgets a removal; a newer request for the same session stays."""
+
+        def write(connection: Connection) -> None:
+            connection.execute(
+                delete(session_removal).where(
+                    _s.space_id == removal.space_id,
+                    _s.session_id == removal.session_id,
+                    _s.origin == removal.origin,
+                    _s.requested_at == removal.requested_at,
+                )
+            )
+
+        self._database.write(Call(removal.space_id), write)

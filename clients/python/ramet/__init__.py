@@ -1,3 +1,89 @@
-"""The Python client of Ramet."""
+"""The Python client of Ramet: durable conversations of agents, and the forest that they form.
+
+::
+
+    async with ramet.connect("127.0.0.1:50051") as client:
+        orchestrator = ramet.Orchestrator(client)
+        root = await orchestrator.create_root(label="Main", system_prompt="Answer briefly.")
+        await client.sessions.append_records(root.id, [ramet.Record.user("Hello")], turn_delta=1)
+        idea = await orchestrator.fork(root.id, context="inherit", label="Another idea")
+
+``connect_blocking`` and ``BlockingOrchestrator`` have the same methods without ``await``. Everything else that is
+public is in ``ramet.client`` and ``ramet.orchestrator``; ``ramet.session`` and ``ramet.tree`` hold the stubs.
+"""
 
 __version__ = "0.1.0"
+
+from ramet.client import (
+    Aborted,
+    AlreadyExists,
+    BlockingClient,
+    Cancelled,
+    Client,
+    Config,
+    DeadlineExceeded,
+    DeletePolicy,
+    FailedPrecondition,
+    FieldViolation,
+    History,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    OutOfRange,
+    PermissionDenied,
+    RametError,
+    Record,
+    ResourceExhausted,
+    Role,
+    SessionFilter,
+    SessionOrder,
+    SessionStatus,
+    SlotName,
+    ToolCall,
+    Unauthenticated,
+    Unavailable,
+    Unimplemented,
+    connect,
+    connect_blocking,
+)
+from ramet.orchestrator import BlockingOrchestrator, Digest, Forest, NewSession, Orchestrator, TreeNode
+
+__all__ = [
+    "Aborted",
+    "AlreadyExists",
+    "BlockingClient",
+    "BlockingOrchestrator",
+    "Cancelled",
+    "Client",
+    "Config",
+    "DeadlineExceeded",
+    "DeletePolicy",
+    "Digest",
+    "FailedPrecondition",
+    "FieldViolation",
+    "Forest",
+    "History",
+    "Internal",
+    "InvalidArgument",
+    "NewSession",
+    "NotFound",
+    "Orchestrator",
+    "OutOfRange",
+    "PermissionDenied",
+    "RametError",
+    "Record",
+    "ResourceExhausted",
+    "Role",
+    "SessionFilter",
+    "SessionOrder",
+    "SessionStatus",
+    "SlotName",
+    "ToolCall",
+    "TreeNode",
+    "Unauthenticated",
+    "Unavailable",
+    "Unimplemented",
+    "__version__",
+    "connect",
+    "connect_blocking",
+]

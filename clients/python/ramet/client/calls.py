@@ -1,0 +1,109 @@
+"""How one call is made: its deadline, its space, its request id, and the retries that gRPC itself cannot do."""
+
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from ramet.client.errors import RametError, from_rpc_error
+
+__all__ = ["Caller", "Settings", "new_request_id"]
+
+_Response = TypeVar("_Response")
+
+_ATTEMPTS = 4
+_FIRST_BACKOFF_S = 0.05
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What every call of a client shares."""
+
+    space: str
+    """The space that the calls are about."""
+    timeout_s: float
+    """Deadline of each call in seconds, its retries included."""
+
+
+def new_request_id() -> str:
+    """Makes an id for one write."""
+    return uuid.uuid4().hex
+
+
+class Caller:
+    """Makes the calls of one service.
+
+    gRPC retries UNAVAILABLE by the service config. OVERLOADED and WRITE_CONFLICT share their codes with errors that no
+    retry can help, so they are retried here, with the same message and thus the same request id.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def unary(self, method: grpc.aio.UnaryUnaryMultiCallable[Any, _Response], request: Message) -> _Response:
+        """Makes one call and returns its answer; raises a RametError."""
+        attempts = self._attempts(request)
+        while True:
+            try:
+                return await method(request, timeout=attempts.remaining_s(), metadata=self._metadata())
+            except grpc.aio.AioRpcError as failure:
+                await attempts.pause_or_raise(failure)
+
+    async def stream(
+        self, method: grpc.aio.UnaryStreamMultiCallable[Any, _Response], request: Message
+    ) -> AsyncGenerator[_Response, None]:
+        """Yields the messages of one server stream; leaving early cancels it. Raises a RametError."""
+        attempts = self._attempts(request)
+        begun = False
+        while True:
+            call = method(request, timeout=attempts.remaining_s(), metadata=self._metadata())
+            try:
+                async for message in call:
+                    begun = True
+                    yield message
+            except grpc.aio.AioRpcError as failure:
+                if begun:
+                    raise attempts.typed(failure) from failure
+                await attempts.pause_or_raise(failure)
+            else:
+                return
+            finally:
+                call.cancel()
+
+    def _attempts(self, request: Message) -> "_Attempts":
+        return _Attempts(request, asyncio.get_running_loop().time() + self._settings.timeout_s)
+
+    def _metadata(self) -> grpc.aio.Metadata:
+        return grpc.aio.Metadata(("ramet-space", self._settings.space))
+
+
+class _Attempts:
+    """Counts the attempts of one call within its deadline."""
+
+    def __init__(self, request: Message, deadline: float) -> None:
+        self._request = request
+        self._deadline = deadline
+        self._made = 0
+
+    def remaining_s(self) -> float:
+        return max(0.0, self._deadline - asyncio.get_running_loop().time())
+
+    def typed(self, failure: grpc.aio.AioRpcError) -> RametError:
+        method = self._request.DESCRIPTOR.name.removesuffix("Request")
+        return from_rpc_error(failure, method=method, request_id=getattr(self._request, "request_id", None) or None)
+
+    async def pause_or_raise(self, failure: grpc.aio.AioRpcError) -> None:
+        self._made += 1
+        error = self.typed(failure)
+        if self._made == _ATTEMPTS or error.reason not in ("OVERLOADED", "WRITE_CONFLICT"):
+            raise error from failure
+        pause = error.retry_after_s or _FIRST_BACKOFF_S * 2 ** (self._made - 1)
+        pause *= random.uniform(1.0, 1.5)  # noqa: S311 - spreads the callers, guards nothing
+        if pause >= self.remaining_s():
+            raise error from failure
+        await asyncio.sleep(pause)

@@ -1,0 +1,176 @@
+"""How a session comes to be on both lines: its node first, unseen, then its content, which makes both visible."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from ramet.client import (
+    AlreadyExists,
+    Client,
+    Config,
+    Forked,
+    History,
+    Node,
+    Record,
+    Session,
+)
+from ramet.orchestrator.steps import Steps
+
+__all__ = ["ContextFunction", "ForkContext", "ForkOptions", "NewSession", "SessionOptions", "create", "fork"]
+
+ContextFunction: TypeAlias = Callable[[Sequence[Record]], Iterable[Record] | Awaitable[Iterable[Record]]]
+"""Makes a fork's history out of its source's records; synchronous (run on a thread) or asynchronous."""
+
+ForkContext: TypeAlias = Literal["none", "inherit"] | History | ContextFunction
+"""What a fork knows of its source: nothing, all of it, a part by :class:`History`, or what a function makes of it."""
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """What a new session is given."""
+
+    session_id: str | None
+    """None: made from the operation's id."""
+    label: str
+    """On both lines."""
+    tags: tuple[str, ...]
+    """Of the session."""
+    metadata_json: str | None
+    """Of the session."""
+    system_prompt: str | None
+    """None: not set, or inherited by a fork."""
+    skills: tuple[str, ...] | None
+    """None: not set, or inherited by a fork; empty: no skills."""
+
+
+@dataclass(frozen=True)
+class ForkOptions:
+    """What a fork is given."""
+
+    session: SessionOptions
+    """What any new session is given."""
+    context: ForkContext
+    """What it knows of its source."""
+    opening_prompt: str | None
+    """Its first own words, by the assistant."""
+    topology_parent: str | None
+    """Where it stands; None: below its source."""
+
+
+@dataclass(frozen=True)
+class NewSession:
+    """A session that was made on both lines."""
+
+    session: Session
+    """Its metadata."""
+    node: Node
+    """Its place in the forest."""
+    inherited_through_seq: int = 0
+    """The last seq that a fork inherited; 0 when none was."""
+    incomplete_records: int = 0
+    """Records of incomplete tool-call groups that a fork left out."""
+
+    @property
+    def id(self) -> str:
+        """The id of both."""
+        return self.session.id
+
+
+async def create(client: Client, steps: Steps, parent_id: str | None, options: SessionOptions) -> NewSession:
+    """Creates a session, as a root without ``parent_id``."""
+    session_id = options.session_id or steps.session_id
+    node = await client.tree.create_session(
+        session_id,
+        parent_id=parent_id,
+        label=options.label,
+        config=_unless_empty(Config(options.system_prompt, options.skills)),
+        awaits_content=True,
+        request_id=steps.id_of("tree"),
+    )
+    session = await client.sessions.put_session(
+        session_id,
+        label=options.label,
+        tags=options.tags,
+        metadata_json=options.metadata_json,
+        system_prompt=options.system_prompt,
+        expected_version=0,
+        request_id=steps.id_of("session"),
+    )
+    return NewSession(session, node)
+
+
+async def fork(client: Client, steps: Steps, source_id: str, options: ForkOptions) -> NewSession:
+    """Forks a session: its config is the source's where the options are silent."""
+    own = options.session
+    session_id = own.session_id or steps.session_id
+    inherited = await client.tree.get_config(source_id)
+    config = Config(
+        inherited.system_prompt if own.system_prompt is None else own.system_prompt,
+        inherited.skills if own.skills is None else own.skills,
+    )
+    # Before the node, so that a function that fails leaves nothing behind.
+    history = await _history(client, source_id, options.context)
+    node = await client.tree.create_session(
+        session_id,
+        parent_id=options.topology_parent or source_id,
+        label=own.label,
+        source_session_id=source_id,
+        config=_unless_empty(config),
+        awaits_content=True,
+        request_id=steps.id_of("tree"),
+    )
+    forked = await _fork_once(
+        client,
+        session_id,
+        callable(options.context),
+        client.sessions.fork_session(
+            source_id,
+            session_id,
+            history=history,
+            label=own.label,
+            tags=own.tags,
+            metadata_json=own.metadata_json,
+            opening_prompt=options.opening_prompt,
+            system_prompt=config.system_prompt,
+            request_id=steps.id_of("session"),
+        ),
+    )
+    return NewSession(forked.session, node, forked.inherited_through_seq, forked.incomplete_records)
+
+
+async def _fork_once(client: Client, session_id: str, from_function: bool, call: Coroutine[Any, Any, Forked]) -> Forked:
+    try:
+        return await call
+    except AlreadyExists as error:
+        if error.reason == "REQUEST_ID_REUSED" and from_function:
+            # This very operation came this far before, and its function made other records then: those stand.
+            return Forked(await client.sessions.get_session(session_id), 0, 0)
+        raise
+
+
+async def _history(client: Client, source_id: str, context: ForkContext) -> History:
+    if isinstance(context, History):
+        return context
+    if context == "none":
+        return History.none()
+    if context == "inherit":
+        return History.everything()
+    if not callable(context):
+        raise TypeError(f"a fork's context is 'none', 'inherit', a History or a function, not {context!r}")
+    records = [record async for record in client.sessions.iter_records(source_id)]
+    return History.of(await _call(context, records))
+
+
+async def _call(function: ContextFunction, records: Sequence[Record]) -> Iterable[Record]:
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+        made = function(records)
+    else:
+        # On a thread, because it may well ask a model, and must not hold up the event loop meanwhile.
+        made = await asyncio.to_thread(function, records)
+    return await made if inspect.isawaitable(made) else made
+
+
+def _unless_empty(config: Config) -> Config | None:
+    return None if config.system_prompt is None and config.skills is None else config

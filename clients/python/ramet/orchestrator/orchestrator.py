@@ -1,0 +1,224 @@
+"""The orchestrator: what takes both lines, the content of sessions and the forest they form."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable
+
+from ramet.client import (
+    Aborted,
+    Client,
+    DeletedNodes,
+    DeletePolicy,
+    NotFound,
+    RametError,
+    Session,
+    SessionStatus,
+    Slot,
+)
+from ramet.orchestrator import creation, digests
+from ramet.orchestrator.creation import ForkContext, ForkOptions, NewSession, SessionOptions
+from ramet.orchestrator.digests import Digest
+from ramet.orchestrator.forest import Forest, read_forest
+from ramet.orchestrator.steps import Steps
+
+__all__ = ["Orchestrator"]
+
+_PARALLEL_DELETES = 16
+_RENAME_ATTEMPTS = 5
+
+
+class Orchestrator:
+    """Creates, forks, reads and deletes sessions that stand in the forest.
+
+    Every method raises a :class:`RametError`. An operation of several calls takes one ``request_id``: repeating the
+    whole with the same id and arguments, in this process or another, goes on where it stopped and does nothing twice.
+    A create or fork that dies half-way is never seen, and is swept after a while if nobody goes on with it.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def create_root(
+        self,
+        *,
+        session_id: str | None = None,
+        label: str = "",
+        tags: Iterable[str] = (),
+        metadata_json: str | None = None,
+        system_prompt: str | None = None,
+        skills: Iterable[str] | None = None,
+        request_id: str | None = None,
+    ) -> NewSession:
+        """Creates a session that stands as a root.
+
+        ``system_prompt`` is both what its sends begin with and, with ``skills``, the frozen config of its forks.
+        """
+        options = _options(session_id, label, tags, metadata_json, system_prompt, skills)
+        return await creation.create(self._client, Steps.of(request_id), None, options)
+
+    async def create_session(
+        self,
+        parent_id: str,
+        *,
+        session_id: str | None = None,
+        label: str = "",
+        tags: Iterable[str] = (),
+        metadata_json: str | None = None,
+        system_prompt: str | None = None,
+        skills: Iterable[str] | None = None,
+        request_id: str | None = None,
+    ) -> NewSession:
+        """Creates a session below another; unlike a fork it takes nothing from it."""
+        options = _options(session_id, label, tags, metadata_json, system_prompt, skills)
+        return await creation.create(self._client, Steps.of(request_id), parent_id, options)
+
+    async def fork(
+        self,
+        source_id: str,
+        *,
+        context: ForkContext = "none",
+        opening_prompt: str | None = None,
+        topology_parent: str | None = None,
+        session_id: str | None = None,
+        label: str = "",
+        tags: Iterable[str] = (),
+        metadata_json: str | None = None,
+        system_prompt: str | None = None,
+        skills: Iterable[str] | None = None,
+        request_id: str | None = None,
+    ) -> NewSession:
+        """Forks a session; the source is only read, and may be archived.
+
+        ``context`` is what the fork knows: ``"none"``, ``"inherit"`` (all of the source's history, shared and not
+        copied), a :class:`History`, or a function that makes records of the source's records. ``opening_prompt``
+        becomes an assistant record. It stands below its source, or below ``topology_parent``. ``system_prompt`` and
+        ``skills`` are the source's frozen ones where not given; empty skills mean none. Where neither gives a system
+        prompt, the fork takes the one that the source's sends begin with now.
+        """
+        base = _options(session_id, label, tags, metadata_json, system_prompt, skills)
+        options = ForkOptions(base, context, opening_prompt, topology_parent)
+        return await creation.fork(self._client, Steps.of(request_id), source_id, options)
+
+    def iter_digests(
+        self, *, label_prefix: str = "", status: SessionStatus | None = None, below: str | None = None
+    ) -> AsyncIterator[Digest]:
+        """Yields the digests of the forest, or of one node and everything below it, in the order of the forest.
+
+        Takes two calls per 1,000 nodes. A node without a session has no digest.
+        """
+        return digests.iter_digests(self._client, label_prefix=label_prefix, status=status, below=below)
+
+    async def list_digests(
+        self, *, label_prefix: str = "", status: SessionStatus | None = None, below: str | None = None
+    ) -> list[Digest]:
+        """Lists what :meth:`iter_digests` yields."""
+        return [digest async for digest in self.iter_digests(label_prefix=label_prefix, status=status, below=below)]
+
+    async def read_tree(self, below: str | None = None) -> Forest:
+        """Reads the forest, or one node and everything below it, and nests it."""
+        return await read_forest(self._client.tree.iter_tree(below), below)
+
+    async def put_insight(self, session_id: str, content: str, *, request_id: str | None = None) -> Slot:
+        """Delivers an insight, which the session's next turn reads once; it replaces one that was not consumed."""
+        return await self._client.sessions.put_insight(session_id, content, request_id=request_id)
+
+    async def clear_insight(self, session_id: str, *, request_id: str | None = None) -> Slot:
+        """Takes an insight back that no turn has consumed yet."""
+        return await self._client.sessions.clear_insight(session_id, request_id=request_id)
+
+    async def put_memory(self, session_id: str, content: str | None, *, request_id: str | None = None) -> Slot:
+        """Writes the session as others see it; None unsets it."""
+        return await self._client.sessions.put_memory(session_id, content, request_id=request_id)
+
+    async def rename(self, session_id: str, label: str, *, request_id: str | None = None) -> Session:
+        """Writes a label on both lines; an archived session is refused before either is changed."""
+        steps = Steps.of(request_id)
+        session = await self._relabel(session_id, label, steps)
+        await self._client.tree.update_node(session_id, label=label, request_id=steps.id_of("tree"))
+        return session
+
+    async def archive(self, session_id: str, *, request_id: str | None = None) -> Session:
+        """Archives a session: it stays readable, forkable, restorable and deletable; its place stays too."""
+        return await self._client.sessions.archive_session(session_id, request_id=request_id)
+
+    async def restore(self, session_id: str, *, request_id: str | None = None) -> Session:
+        """Makes an archived session writable again."""
+        return await self._client.sessions.restore_session(session_id, request_id=request_id)
+
+    async def delete(
+        self, session_id: str, policy: DeletePolicy = DeletePolicy.REFUSE, *, request_id: str | None = None
+    ) -> DeletedNodes:
+        """Deletes a node with its session; ``policy`` says what becomes of everything below it.
+
+        The nodes go first, in one transaction that also notes that their sessions must go. Those are then deleted from
+        here; whatever does not come to that is finished by the server's sweep.
+        """
+        steps = Steps.of(request_id)
+        deleted = await self._client.tree.delete_node(
+            session_id, policy, delete_sessions=True, request_id=steps.id_of("tree")
+        )
+        await self._delete_sessions(deleted.node_ids, steps, maybe_repeated=request_id is not None)
+        return deleted
+
+    async def _relabel(self, session_id: str, label: str, steps: Steps) -> Session:
+        """Labels the session's own line: only if it exists, so by its version, and once over repetitions."""
+        for attempt in range(1, _RENAME_ATTEMPTS + 1):
+            session = await self._client.sessions.get_session(session_id)
+            if session.label == label:
+                return session
+            try:
+                return await self._client.sessions.put_session(
+                    session_id,
+                    label=label,
+                    expected_version=session.version,
+                    request_id=steps.id_of(f"session:{session.version}"),
+                )
+            except Aborted as error:
+                if error.reason != "STALE_VERSION" or attempt == _RENAME_ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _delete_sessions(self, session_ids: Iterable[str], steps: Steps, *, maybe_repeated: bool) -> None:
+        places = asyncio.Semaphore(_PARALLEL_DELETES)
+
+        async def delete(session_id: str) -> None:
+            async with places:
+                # A repeated delete must not hit a session that was made under the same id after the first.
+                if maybe_repeated and await self._stands(session_id):
+                    return
+                with contextlib.suppress(NotFound):
+                    await self._client.sessions.delete_session(
+                        session_id, request_id=steps.id_of(f"session:{session_id}")
+                    )
+
+        results = await asyncio.gather(*map(delete, session_ids), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _stands(self, node_id: str) -> bool:
+        try:
+            await self._client.tree.get_node(node_id)
+        except NotFound:
+            return False
+        except RametError:
+            return True
+        return True
+
+
+def _options(
+    session_id: str | None,
+    label: str,
+    tags: Iterable[str],
+    metadata_json: str | None,
+    system_prompt: str | None,
+    skills: Iterable[str] | None,
+) -> SessionOptions:
+    return SessionOptions(
+        session_id=session_id,
+        label=label,
+        tags=tuple(tags),
+        metadata_json=metadata_json,
+        system_prompt=system_prompt,
+        skills=None if skills is None else tuple(skills),
+    )

@@ -47,7 +47,7 @@ stubs: setup ## Make the Python stubs anew, after a change in protos/
 lock: setup ## Pin the packages anew, after a change in a pyproject.toml (OPTIONS=--upgrade for newer ones)
 	@scripts/lock $(OPTIONS)
 
-tools: ## Prepare MariaDB, grpcurl (.tools/bin) and the Node packages that the tests use
+tools: ## Prepare MariaDB, grpcurl (.tools/bin/grpcurl) and what else the tests use
 	@scripts/tools
 
 clean: ## Remove what the other targets made, but no database

@@ -2,6 +2,7 @@
 
     server.txt  what the server runs on: the Dockerfile installs it
     dev.txt     the same and what its tests and checks need: `make setup` installs it
+    build.txt   what makes the wheels, for the Dockerfile
     stubs.txt   the generator of the stubs, in an environment of its own
 
 Needs pip-tools (`make lock` brings it). Other arguments go to pip-compile: --upgrade, or --upgrade-package NAME.
@@ -46,7 +47,9 @@ def wanted() -> dict[str, list[Requirement]]:
     # The SDK itself is installed from this tree.
     runtime = [requirement for requirement in runtime if requirement.name != "ramet"]
     groups = server["dependency-groups"]
-    return {"server": runtime, "dev": [*runtime, *_parsed(groups["dev"])], "stubs": _parsed(groups["stubs"])}
+    build, stubs = _parsed(groups["build"]), _parsed(groups["stubs"])
+    dev = [line for line in groups["dev"] if isinstance(line, str)]  # the rest includes the group build
+    return {"server": runtime, "build": build, "dev": [*runtime, *build, *_parsed(dev)], "stubs": stubs}
 
 
 def pins(lock: str) -> dict[str, str]:
@@ -57,7 +60,7 @@ def pins(lock: str) -> dict[str, str]:
 
 
 def misfits() -> list[str]:
-    """Tells every requirement that its lock does not meet, and every server pin that development does not share."""
+    """Tells every requirement that its lock does not meet, and every pin to be shipped that development does not share."""
     found = []
     for lock, requirements in wanted().items():
         pinned = pins(lock)
@@ -65,9 +68,9 @@ def misfits() -> list[str]:
             version = pinned.get(canonicalize_name(requirement.name))
             if version is None or not requirement.specifier.contains(version):
                 found.append(f"{lock}.txt has {version} of {requirement}")
-    for name, version in pins("server").items():
+    for name, version in (pins("server") | pins("build")).items():
         if pins("dev").get(name) != version:
-            found.append(f"dev.txt has {pins('dev').get(name)} of {name}, server.txt {version}")
+            found.append(f"dev.txt has {pins('dev').get(name)} of {name}, not {version}")
     return found
 
 
@@ -77,7 +80,7 @@ def write(options: list[str]) -> None:
         target = HERE / f"{lock}.txt"
         lines = [str(requirement) for requirement in requirements]
         if lock == "dev":
-            lines.append(f"-c {HERE / 'server.txt'}")
+            lines += [f"-c {HERE / 'server.txt'}", f"-c {HERE / 'build.txt'}"]
         with tempfile.NamedTemporaryFile("w", suffix=".in") as source:
             source.write("\n".join(lines))
             source.flush()

@@ -146,6 +146,9 @@ def once(
         if answer is not None:
             return answer[0]
         if error_met is not None:
+            if unknown is not None and isinstance(error_met, WriteConflict):
+                # What stood in the way may be the lost commit itself, still under way.
+                raise unknown from error_met
             raise error_met
         # The row that stopped this run has expired since; the request is new again.
     if unknown is not None:

@@ -4,13 +4,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from contextlib import nullcontext
 
 from grpc import StatusCode, aio
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import Internal, InvalidField, RametError
 from ramet_server.domain.ids import check_id, new_id
+from ramet_server.serving.door import Door
 from ramet_server.serving.logs import CallEnd, call_id_var, log_call
 from ramet_server.serving.status import CALL_ID_KEY, code_of, refusal
 
@@ -25,25 +26,11 @@ Context = aio.ServicerContext[bytes, bytes]
 _log = logging.getLogger(__name__)
 
 
-class Gate(Protocol):
-    """Decides whether calls may begin."""
-
-    def check(self) -> None:
-        """Raises what a call gets that may not begin now."""
-        ...
-
-
-class OpenGate:
-    """Lets every call begin."""
-
-    def check(self) -> None:
-        """Does nothing."""
-
-
-async def conduct(context: Context, method: str, gate: Gate, body: Callable[[Call], Awaitable[bytes]]) -> bytes:
+async def conduct(context: Context, method: str, door: Door | None, body: Callable[[Call], Awaitable[bytes]]) -> bytes:
     """Runs ``body`` as one call and returns its answer; an error goes out as its status.
 
-    ``method`` names service and method for the log. The answer of a stream is not used.
+    ``method`` names service and method for the log. Without a door the call may begin at any time.
+    The answer of a stream is not used.
     """
     started = time.perf_counter()
     metadata = _texts(context)
@@ -55,8 +42,8 @@ async def conduct(context: Context, method: str, gate: Gate, body: Callable[[Cal
     lost: BaseException | None = None
     try:
         call = Call(_space(metadata), call.deadline, call_id, call.cancelled)
-        gate.check()
-        answer = await body(call)
+        with door.admit() if door is not None else nullcontext():
+            answer = await body(call)
     except RametError as raised:
         error = raised
     except (asyncio.CancelledError, aio.BaseError) as raised:

@@ -27,7 +27,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import Draining, InvalidMessage, NotServed, too_large
-from ramet_server.serving.conduct import Context, Gate, OpenGate, conduct
+from ramet_server.serving.conduct import Context, conduct
+from ramet_server.serving.door import Door
 from ramet_server.serving.long_calls import LongCalls
 from ramet_server.serving.workers import Workers
 
@@ -45,7 +46,7 @@ class Setting:
     """What the handlers of all services share."""
 
     workers: Workers
-    gate: Gate
+    door: Door
     long_calls: LongCalls
     max_message_bytes: int
 
@@ -112,7 +113,7 @@ def _not_served(codec: _Codec) -> _Behaviour:
         raise NotServed(f"This server does not serve {codec.name} yet.")
 
     async def behave(_: object, context: Context) -> bytes | None:
-        answer = await conduct(context, codec.name, OpenGate(), refuse)
+        answer = await conduct(context, codec.name, None, refuse)
         return None if codec.replies_stream else answer
 
     return behave
@@ -127,7 +128,7 @@ def _unary(codec: _Codec, method: Callable[[Message, Call], Message], setting: S
 
             return await setting.workers.run(work)
 
-        return await conduct(context, codec.name, setting.gate, body)
+        return await conduct(context, codec.name, setting.door, body)
 
     return behave
 
@@ -151,7 +152,7 @@ def _streamed(codec: _Codec, method: Callable[[Message, Call], Iterator[Message]
                 # A generator cannot be closed while its step still runs.
                 step.add_done_callback(lambda _: steps.close_on(setting.workers))
 
-        await conduct(context, codec.name, setting.gate, body)
+        await conduct(context, codec.name, setting.door, body)
 
     return behave
 
@@ -218,7 +219,7 @@ def _on_loop(codec: _Codec, method: Callable[..., Any], setting: Setting) -> _Be
                         await context.write(codec.serialize(reply))
             return b""
 
-        answer = await conduct(context, codec.name, setting.gate, body)
+        answer = await conduct(context, codec.name, setting.door, body)
         return None if codec.replies_stream else answer
 
     return behave

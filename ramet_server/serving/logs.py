@@ -78,6 +78,8 @@ def logging_to(stream: TextIO | None, log_format: str, level: str) -> Iterator[N
     before = root.level
     root.addHandler(source)
     root.setLevel(level.upper())
+    # It tells of every look at the schema's revision; our own line says what was done.
+    logging.getLogger("alembic").setLevel(max(logging.WARNING, root.level))
     listener.start()
     try:
         yield

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ramet_server.domain.errors import Draining
+from ramet_server.serving.door import draining
 
 
 class LongCalls:
@@ -25,7 +25,7 @@ class LongCalls:
         if task is None:
             raise RuntimeError("A long call must run in a task.")
         if self._draining:
-            raise _draining()
+            raise draining()
         self._open.add(task)
         try:
             yield
@@ -33,7 +33,7 @@ class LongCalls:
             if task not in self._ended:
                 raise
             task.uncancel()
-            raise _draining() from None
+            raise draining() from None
         finally:
             self._open.discard(task)
             self._ended.discard(task)
@@ -44,7 +44,3 @@ class LongCalls:
         for task in self._open:
             self._ended.add(task)
             task.cancel()
-
-
-def _draining() -> Draining:
-    return Draining("The server is shutting down.", retry_after_s=0.25)

@@ -52,12 +52,10 @@ class _Pools:
     def __init__(self) -> None:
         self._pool = descriptor_pool.Default()
         self._beside = descriptor_pool.DescriptorPool()
-        older = descriptor_pb2.FileDescriptorProto()
-        reflection_pb2.DESCRIPTOR.CopyToProto(older)
-        text = older.SerializeToString()
-        newer = descriptor_pb2.FileDescriptorProto.FromString(text)
-        _rename(newer)
-        self._beside.Add(newer)
+        file = descriptor_pb2.FileDescriptorProto()
+        reflection_pb2.DESCRIPTOR.CopyToProto(file)
+        _rename(file)
+        self._beside.Add(file)
 
     def FindFileByName(self, name: str) -> FileDescriptor:
         try:
@@ -86,7 +84,7 @@ def _rename(file: descriptor_pb2.FileDescriptorProto) -> None:
     file.name = file.name.replace("v1alpha", "v1")
     file.package = file.package.replace("v1alpha", "v1")
     for message in file.message_type:
-        for field in message.field:
+        for field in (each for each in message.field if each.HasField("type_name")):
             field.type_name = field.type_name.replace(".v1alpha.", ".v1.")
     for service in file.service:
         for method in service.method:

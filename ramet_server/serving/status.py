@@ -24,6 +24,9 @@ DETAILS_KEY = "grpc-status-details-bin"
 CALL_ID_KEY = "x-request-id"
 """Metadata in which a client may name its call, and in which the answer tells the name."""
 
+PUSHBACK_KEY = "grpc-retry-pushback-ms"
+"""Trailing metadata by which gRPC's own retries learn when to come again."""
+
 _CODES: tuple[tuple[type[errors.RametError], StatusCode], ...] = (
     (errors.NotFound, StatusCode.NOT_FOUND),
     (errors.AlreadyExists, StatusCode.ALREADY_EXISTS),
@@ -75,7 +78,10 @@ def refusal(error: errors.RametError, call_id: str) -> Refusal:
         if packed.ByteSize() <= room:
             room -= packed.ByteSize()
             status.details.append(packed)
-    return Refusal(code, message, ((DETAILS_KEY, status.SerializeToString()), (CALL_ID_KEY, call_id)))
+    trailing: list[tuple[str, str | bytes]] = [(DETAILS_KEY, status.SerializeToString()), (CALL_ID_KEY, call_id)]
+    if error.retry_after_s is not None:
+        trailing.append((PUSHBACK_KEY, str(_milliseconds(error.retry_after_s))))
+    return Refusal(code, message, tuple(trailing))
 
 
 def _details(error: errors.RametError, code: StatusCode) -> list[Message]:
@@ -91,7 +97,7 @@ def _details(error: errors.RametError, code: StatusCode) -> list[Message]:
             info.metadata[key] = value
     if error.retry_after_s is not None:
         delay = duration_pb2.Duration()
-        delay.FromMilliseconds(max(1, round(error.retry_after_s * 1000)))
+        delay.FromMilliseconds(_milliseconds(error.retry_after_s))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
     if error.field is not None:
         violation = error_details_pb2.BadRequest.FieldViolation(
@@ -99,6 +105,10 @@ def _details(error: errors.RametError, code: StatusCode) -> list[Message]:
         )
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
     return details
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
 
 
 def _cut(text: str, limit: int = _MESSAGE_BYTES) -> str:

@@ -9,7 +9,7 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 
-from ramet_server.serving.conduct import Gate, OpenGate
+from ramet_server.serving.door import Door
 from ramet_server.serving.handlers import Setting, generic_handler
 from ramet_server.serving.long_calls import LongCalls
 from ramet_server.serving.status import DETAILS_KEY
@@ -67,12 +67,12 @@ EchoStarter = Callable[..., Any]
 
 @asynccontextmanager
 async def _echo(
-    threads: int = 2, queue_size: int = 100, gate: Gate | None = None, max_message_bytes: int = 1 << 20
+    threads: int = 2, queue_size: int = 100, check: Callable[[], None] = lambda: None, max_message_bytes: int = 1 << 20
 ) -> AsyncIterator[Echo]:
     servicer = EchoServicer()
     workers = Workers(threads, queue_size)
     long_calls = LongCalls()
-    setting = Setting(workers, gate or OpenGate(), long_calls, max_message_bytes)
+    setting = Setting(workers, Door(check), long_calls, max_message_bytes)
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
     server.add_generic_rpc_handlers([generic_handler(DESCRIPTOR, servicer, setting)])
     port = server.add_insecure_port("127.0.0.1:0")

@@ -132,12 +132,11 @@ async def test_reply_of_the_wrong_type_is_internal(echo_server: EchoStarter) -> 
         assert caught.value.code() is grpc.StatusCode.INTERNAL
 
 
-async def test_call_that_may_not_begin_gets_what_the_gate_raises(echo_server: EchoStarter) -> None:
-    class Shut:
-        def check(self) -> None:
-            raise NodeNotFound("shut")
+async def test_call_that_may_not_begin_gets_what_the_door_raises(echo_server: EchoStarter) -> None:
+    def check() -> None:
+        raise NodeNotFound("shut")
 
-    async with echo_server(gate=Shut()) as echo:
+    async with echo_server(check=check) as echo:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await echo.method("Say")(Text())
         assert reason_of(caught.value) == "NODE_NOT_FOUND"

@@ -1,0 +1,44 @@
+"""The services that this program can run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from google.protobuf.descriptor import ServiceDescriptor
+
+import session_service
+import tree_service
+from ramet.session.v1 import session_pb2
+from ramet.tree.v1 import tree_pb2
+from ramet_server.database.database import Database
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.limits import Limits
+
+
+@dataclass(frozen=True)
+class ServedService:
+    """A service, and how its servicer is made."""
+
+    name: str
+    """The command that runs it alone."""
+    descriptor: ServiceDescriptor
+    build: Callable[[Database, Limits, Clock], object]
+    """Makes the servicer."""
+    example: tuple[str, str]
+    """A method, and a request as JSON, that work on an empty database."""
+
+
+SESSION = ServedService(
+    "session",
+    session_pb2.DESCRIPTOR.services_by_name["SessionStorage"],
+    lambda database, limits, clock: session_service.build(database, limits, clock),  # type: ignore[attr-defined]  # to come
+    ("PutSession", '{"session": {"id": "main", "label": "Main"}}'),
+)
+
+TREE = ServedService(
+    "tree",
+    tree_pb2.DESCRIPTOR.services_by_name["SessionTree"],
+    tree_service.build,
+    ("CreateSession", '{"label": "Main"}'),
+)
+
+ALL = (SESSION, TREE)

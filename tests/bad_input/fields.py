@@ -1,0 +1,159 @@
+"""The table: which kind each field of the contracts is.
+
+A field is found by message and name first, then by name and type. One that is in neither fails the tests, so that
+whoever adds a field says here what can be wrong with it.
+"""
+
+from collections.abc import Mapping
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from ramet.session.v1 import session_pb2 as s
+from ramet.tree.v1 import tree_pb2 as t
+from tests.bad_input import kinds
+from tests.bad_input.kinds import MIB, Kind
+from tests.bad_input.places import Gap
+
+_SESSION = kinds.id_kind("SESSION_NOT_FOUND")
+_NODE = kinds.id_kind("NODE_NOT_FOUND")
+
+BY_FIELD: Mapping[str, Kind] = {
+    # Output only.
+    **{
+        f"ramet.session.v1.Session.{name}": kinds.OUTPUT_ONLY
+        for name in (
+            "status",
+            "turn_count",
+            "head_seq",
+            "floor_seq",
+            "version",
+            "created_at",
+            "updated_at",
+            "last_active_at",
+        )
+    },
+    **{f"ramet.session.v1.Record.{name}": kinds.OUTPUT_ONLY for name in ("seq", "created_at", "erased_at")},
+    "ramet.tree.v1.Config.version": kinds.OUTPUT_ONLY,
+    # Ids that may be left out, or that may name what does not exist.
+    "ramet.session.v1.Session.id": kinds.optional_id_kind(),
+    "ramet.session.v1.ForkSessionRequest.session_id": kinds.optional_id_kind(),
+    "ramet.tree.v1.CreateSessionRequest.session_id": kinds.optional_id_kind(),
+    "ramet.tree.v1.CreateSessionRequest.source_session_id": kinds.optional_id_kind(),
+    "ramet.tree.v1.NodeFilter.source_session_id": kinds.optional_id_kind(),
+    "ramet.tree.v1.RemoveRefRequest.target_id": kinds.id_kind(None),
+    "ramet.session.v1.ForkSessionRequest.source_session_id": _SESSION,
+    "ramet.session.v1.BatchGetSessionsRequest.session_ids": kinds.id_list_kind(1000),
+    "ramet.session.v1.BatchGetSlotsRequest.session_ids": kinds.id_list_kind(10_000),
+    # Records.
+    "ramet.session.v1.AppendRecordsRequest.records": kinds.messages(1000, required=True),
+    "ramet.session.v1.RecordList.records": kinds.messages(1000, required=False),
+    "ramet.session.v1.Record.role": kinds.enum(required=True, other=s.ROLE_SYSTEM),
+    "ramet.session.v1.Record.content": kinds.text(4 * MIB, of_owner=True),
+    "ramet.session.v1.Record.parts_json": kinds.json_text(4 * MIB, of_owner=True),
+    "ramet.session.v1.Record.tool_calls": kinds.messages(128, required=False),
+    "ramet.session.v1.Record.tool_call_id": kinds.short_text(256, required=True),
+    "ramet.session.v1.Record.name": kinds.short_text(256, required=False),
+    "ramet.session.v1.ToolCall.id": kinds.short_text(256, required=True),
+    "ramet.session.v1.ToolCall.name": kinds.short_text(256, required=True),
+    "ramet.session.v1.ToolCall.arguments_json": kinds.json_text(4 * MIB, of_owner=True),
+    "ramet.session.v1.ListRecordsRequest.roles": kinds.enums(other=s.ROLE_TOOL),
+    "ramet.session.v1.ListRecordsRequest.order": kinds.enum(other=s.RECORD_ORDER_ASCENDING),
+    "ramet.session.v1.ListRecordsRequest.offset": kinds.number(1_000_000),
+    # Slots.
+    "ramet.session.v1.PutInsightRequest.content": kinds.text(4 * MIB, required=True),
+    "ramet.session.v1.PutMemoryRequest.content": kinds.text(4 * MIB),
+    "ramet.session.v1.PutSystemPromptRequest.content": kinds.text(4 * MIB),
+    "ramet.session.v1.BatchGetSlotsRequest.slots": kinds.enums(other=s.SLOT_NAME_INSIGHT),
+    # Sessions.
+    "ramet.session.v1.SessionFilter.status": kinds.enum(other=s.SESSION_STATUS_ARCHIVED),
+    "ramet.session.v1.ListSessionsRequest.order": kinds.enum(other=s.SESSION_ORDER_ID),
+    "ramet.session.v1.PutSessionRequest.update_mask": kinds.mask("label"),
+    "ramet.session.v1.AppendRecordsRequest.turn_delta": kinds.number(1000),
+    # Forks.
+    "ramet.session.v1.ForkSessionRequest.none": kinds.MESSAGE,
+    "ramet.session.v1.ForkSessionRequest.all": kinds.MESSAGE,
+    "ramet.session.v1.ForkSessionRequest.up_to_seq": kinds.number(),
+    "ramet.session.v1.ForkSessionRequest.last": kinds.number(),
+    "ramet.session.v1.ForkSessionRequest.records": kinds.MESSAGE,
+    "ramet.session.v1.ForkSessionRequest.opening_prompt": kinds.text(4 * MIB),
+    # The forest.
+    "ramet.tree.v1.UpdateNodeRequest.label": Kind(
+        [*kinds.short_text(256, required=False).bad, kinds.Bad("absent", kinds.clear)],
+        kinds.short_text(256, required=False).other,
+    ),
+    "ramet.tree.v1.DeleteNodeRequest.policy": kinds.enum(other=t.DELETE_POLICY_REPARENT),
+    "ramet.tree.v1.Skills.names": kinds.SKILL_NAMES,
+}
+"""Kinds by the full name of the field."""
+
+BY_NAME: Mapping[tuple[str, str], Kind] = {
+    ("session_id", "string"): _SESSION,
+    ("left_session_id", "string"): _SESSION,
+    ("right_session_id", "string"): _SESSION,
+    ("node_id", "string"): _NODE,
+    ("parent_id", "string"): _NODE,
+    ("target_id", "string"): _NODE,
+    ("request_id", "string"): kinds.REQUEST_ID,
+    ("label", "string"): kinds.short_text(256, required=False),
+    ("label_prefix", "string"): kinds.short_text(256, required=False),
+    ("tags", "repeated string"): kinds.TAGS,
+    ("metadata_json", "string"): kinds.json_text(MIB),
+    ("system_prompt", "string"): kinds.text(4 * MIB),
+    ("page_size", "int32"): kinds.number(),
+    ("page_token", "string"): kinds.PAGE_TOKEN,
+    ("keep_last", "int32"): kinds.number(),
+    ("index", "int32"): kinds.number(),
+    ("max_records", "int32"): kinds.number(),
+    ("max_characters", "int64"): kinds.number(),
+    ("seq", "int64"): kinds.number(),
+    ("after_seq", "int64"): kinds.number(),
+    ("before_seq", "int64"): kinds.number(),
+    ("expected_version", "int64"): kinds.number(),
+    ("expected_head_seq", "int64"): kinds.number(),
+    ("consume_insight_version", "int64"): kinds.number(),
+    ("descending", "bool"): kinds.FLAG,
+    ("awaits_content", "bool"): kinds.FLAG,
+    ("delete_sessions", "bool"): kinds.FLAG,
+    ("client_time", "google.protobuf.Timestamp"): kinds.TIME,
+    ("created_from", "google.protobuf.Timestamp"): kinds.TIME,
+    ("created_before", "google.protobuf.Timestamp"): kinds.TIME,
+    ("last_active_from", "google.protobuf.Timestamp"): kinds.TIME,
+    ("last_active_before", "google.protobuf.Timestamp"): kinds.TIME,
+    ("filter", "ramet.session.v1.SessionFilter"): kinds.FILTER,
+    ("filter", "ramet.tree.v1.NodeFilter"): kinds.FILTER,
+    ("session", "ramet.session.v1.Session"): kinds.MESSAGE,
+    ("config", "ramet.tree.v1.Config"): kinds.MESSAGE,
+    ("skills", "ramet.tree.v1.Skills"): kinds.MESSAGE,
+}
+"""Kinds by a field's name and type, for names that mean the same wherever they stand."""
+
+_TYPE_NAMES = {
+    FieldDescriptor.TYPE_DOUBLE: "double",
+    FieldDescriptor.TYPE_FLOAT: "float",
+    FieldDescriptor.TYPE_INT64: "int64",
+    FieldDescriptor.TYPE_UINT64: "uint64",
+    FieldDescriptor.TYPE_INT32: "int32",
+    FieldDescriptor.TYPE_UINT32: "uint32",
+    FieldDescriptor.TYPE_BOOL: "bool",
+    FieldDescriptor.TYPE_STRING: "string",
+    FieldDescriptor.TYPE_BYTES: "bytes",
+}
+
+
+def type_name(field: FieldDescriptor) -> str:
+    """Returns the field's type as the contract writes it."""
+    named = field.message_type or field.enum_type
+    name = named.full_name if named is not None else _TYPE_NAMES.get(field.type, str(field.type))
+    return f"repeated {name}" if field.is_repeated else name
+
+
+def kind_of(field: FieldDescriptor) -> Kind:
+    """Returns the field's kind; raises Gap where the table has none."""
+    kind = BY_FIELD.get(field.full_name) or BY_NAME.get((field.name, type_name(field)))
+    if kind is None:
+        raise Gap(
+            f"{field.full_name} ({type_name(field)}) is in neither table of tests/bad_input/fields.py: add it to "
+            f"BY_FIELD, or to BY_NAME if the name means the same wherever it stands, with the kind from "
+            f"tests/bad_input/kinds.py that says which values are bad in it."
+        )
+    return kind

@@ -1,0 +1,362 @@
+"""The kinds of fields, and the bad values of each kind."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+MIB = 1024 * 1024
+
+INVALID = "INVALID_FIELD"
+TOO_LARGE = "TOO_LARGE"
+BAD_TOKEN = "INVALID_PAGE_TOKEN"
+
+Write = Callable[[Message, FieldDescriptor], str]
+"""Puts a value into a field of a message; returns what to add to the field's path, such as ``[1]``."""
+
+
+@dataclass(frozen=True)
+class Bad:
+    """One bad value, and the refusal that it must meet."""
+
+    name: str
+    write: Write
+    reason: str = INVALID
+    at_owner: bool = False
+    """Whether the refusal may name the message that holds the field: a limit on all of it was met."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a field means, and how that can be broken."""
+
+    bad: Sequence[Bad] = ()
+    other: Write | None = None
+    """Puts another legal value in place of the one that is there; None where there is none to try."""
+    refers_to: str | None = None
+    """The reason that answers an id of this kind which names nothing; None where it need not name anything."""
+
+
+def put(value: object) -> Write:
+    """Sets a singular field."""
+
+    def write(owner: Message, field: FieldDescriptor) -> str:
+        setattr(owner, field.name, value)
+        return ""
+
+    return write
+
+
+def add(value: object) -> Write:
+    """Adds an element to a repeated field."""
+
+    def write(owner: Message, field: FieldDescriptor) -> str:
+        values = getattr(owner, field.name)
+        values.append(value)
+        return f"[{len(values) - 1}]"
+
+    return write
+
+
+def fill(make: Callable[[int], object], count: int) -> Write:
+    """Replaces a repeated field by so many values, made from their index."""
+
+    def write(owner: Message, field: FieldDescriptor) -> str:
+        values = getattr(owner, field.name)
+        del values[:]
+        values.extend(make(index) for index in range(count))
+        return ""
+
+    return write
+
+
+def repeat(count: int) -> Write:
+    """Makes a repeated field of messages so long, by copies of its first."""
+
+    def write(owner: Message, field: FieldDescriptor) -> str:
+        values = getattr(owner, field.name)
+        first = type(values[0])()
+        first.CopyFrom(values[0])
+        while len(values) < count:
+            values.add().CopyFrom(first)
+        return ""
+
+    return write
+
+
+def clear(owner: Message, field: FieldDescriptor) -> str:
+    """Takes the field's value away."""
+    owner.ClearField(field.name)
+    return ""
+
+
+def edit(change: Callable[[object], object]) -> Write:
+    """Sets a singular field to something made from its value."""
+
+    def write(owner: Message, field: FieldDescriptor) -> str:
+        setattr(owner, field.name, change(getattr(owner, field.name)))
+        return ""
+
+    return write
+
+
+def _in_field(cases: Iterable[tuple[str, object, str]], how: Callable[[object], Write]) -> list[Bad]:
+    return [Bad(name, how(value), reason) for name, value, reason in cases]
+
+
+_ILLEGAL_IN_ID: list[tuple[str, object, str]] = [
+    ("129 characters", "x" * 129, TOO_LARGE),
+    ("100,000 characters", "x" * 100_000, TOO_LARGE),
+    ("a control character", "a\x01b", INVALID),
+    ("a line feed at the end", "a\n", INVALID),
+    ("a tab", "a\tb", INVALID),
+    ("a delete character", "a\x7fb", INVALID),
+    ("a space at the start", " a", INVALID),
+    ("a space at the end", "a ", INVALID),
+    ("only a space", " ", INVALID),
+    ("a NUL", "a\0b", INVALID),
+]
+_NOT_ASCII: list[tuple[str, object, str]] = [
+    ("an accent", "caf\u00e9", INVALID),
+    ("a full-width letter", "\uff21", INVALID),
+    ("an emoji", "\U0001f600", INVALID),
+    ("a no-break space", "a\u00a0", INVALID),
+]
+_EMPTY: tuple[str, object, str] = ("empty", "", INVALID)
+
+_another_id = edit(lambda value: f"{value}-other")
+
+
+def id_kind(refers_to: str | None) -> Kind:
+    """A required id; also one that is absent by presence, where present and empty is no id."""
+    return Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII, _EMPTY], put), _another_id, refers_to)
+
+
+def optional_id_kind(refers_to: str | None = None) -> Kind:
+    """An id that may be left empty."""
+    return Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII], put), _another_id, refers_to)
+
+
+def id_list_kind(most: int) -> Kind:
+    """A list of 1 to ``most`` ids."""
+    bad = [
+        *_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII, _EMPTY], add),
+        Bad("none at all", clear),
+        Bad(f"{most + 1} entries", fill(lambda index: f"id-{index}", most + 1), TOO_LARGE),
+    ]
+    return Kind(bad, add("other"))
+
+
+REQUEST_ID = Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII], put))
+
+TAGS = Kind(
+    [
+        *_in_field([*_ILLEGAL_IN_ID, _EMPTY, ("a C1 control character", "a\x85b", INVALID)], add),
+        Bad("65 entries", fill(lambda index: f"tag-{index}", 65), TOO_LARGE),
+    ],
+    add("other"),
+)
+
+
+def short_text(most: int, *, required: bool) -> Kind:
+    """A line of text with a limit in characters."""
+    cases: list[tuple[str, object, str]] = [
+        (f"{most + 1} characters", "x" * (most + 1), TOO_LARGE),
+        (f"{most + 1} emoji", "\U0001f600" * (most + 1), TOO_LARGE),
+        ("100,000 characters", "x" * 100_000, TOO_LARGE),
+        ("a NUL", "a\0b", INVALID),
+        *([_EMPTY] if required else []),
+    ]
+    return Kind(_in_field(cases, put), edit(lambda value: f"{value}-other"))
+
+
+SKILL_NAMES = Kind(
+    [
+        *_in_field([("257 characters", "x" * 257, TOO_LARGE), ("a NUL", "a\0b", INVALID), _EMPTY], add),
+        Bad("1,001 entries", fill(lambda index: f"skill-{index}", 1001), TOO_LARGE),
+    ],
+    add("other"),
+)
+
+
+def text(most_bytes: int, *, required: bool = False, of_owner: bool = False) -> Kind:
+    """Text with a limit in bytes; ``of_owner``: the limit is on the whole message that holds it."""
+    bad = [
+        Bad("a NUL", put("a\0b")),
+        Bad("only a NUL", put("\0")),
+        Bad("a byte over the limit", put("x" * (most_bytes + 1)), TOO_LARGE, of_owner),
+        Bad("a byte over the limit by an emoji", put("x" * (most_bytes - 3) + "\U0001f600"), TOO_LARGE, of_owner),
+        *([Bad("absent", clear)] if required else []),
+    ]
+    return Kind(bad, edit(lambda value: f"{value}-other"))
+
+
+_NOT_JSON = {
+    "nothing but a space": " ",
+    "a broken object": '{"a":',
+    "a word": "hello",
+    "two values": "{} {}",
+    "a comma at the end": "[1,]",
+    "single quotes": "{'a': 1}",
+    "a comment": "[1 /* one */]",
+    "a leading zero": "01",
+    "a plus sign": "+1",
+    "a bare point": ".5",
+    "a raw line feed in a string": '"a\nb"',
+    "a byte order mark": "\ufeff{}",
+    "an unknown escape": r'"\x41"',
+    "NaN": '{"a": NaN}',
+    "Infinity": "[Infinity]",
+    "minus Infinity": "[-Infinity]",
+    "a number beyond doubles": "[1e400]",
+    "a negative number beyond doubles": "-1e400",
+    "an integer beyond doubles": "1" + "0" * 400,
+    "a raw NUL": '"a\0b"',
+    "a NUL by escape": r'"a\u0000b"',
+    "a lone high surrogate": r'"\ud800"',
+    "a lone low surrogate": r'"\udc00 "',
+    "surrogates the wrong way round": r'"\udc00\ud800"',
+    "a lone surrogate in a key": r'{"\ud83d": 1}',
+    "100,000 levels": "[" * 100_000 + "]" * 100_000,
+}
+
+
+def json_text(most_bytes: int, *, of_owner: bool = False) -> Kind:
+    """Text that is one JSON value, with a limit in bytes."""
+    over = '"' + "x" * (most_bytes - 1) + '"'
+    bad = [
+        *(Bad(name, put(value)) for name, value in _NOT_JSON.items()),
+        Bad("a byte over the limit", put(over), TOO_LARGE, of_owner),
+    ]
+    return Kind(bad, put('{"other": 1}'))
+
+
+def number(most: int | None = None, *, least: int = 0, reason_over: str = INVALID) -> Kind:
+    """A whole number from ``least`` to ``most``."""
+    bad = [Bad(f"{least - 1}", put(least - 1)), Bad("the least of its type", _least)]
+    if most is not None:
+        bad.append(Bad(f"{most + 1}", put(most + 1), reason_over))
+    return Kind(bad, edit(lambda value: 7 if value != 7 else 8))
+
+
+def _least(owner: Message, field: FieldDescriptor) -> str:
+    bits = 31 if field.cpp_type == FieldDescriptor.CPPTYPE_INT32 else 63
+    setattr(owner, field.name, -(2**bits))
+    return ""
+
+
+_UNKNOWN_NUMBERS = (99, -1, 2**31 - 1)
+
+
+def enum(*, required: bool = False, other: int) -> Kind:
+    """One value of an enum."""
+    bad = [Bad(f"unknown number {value}", put(value)) for value in _UNKNOWN_NUMBERS]
+    return Kind([*bad, *([Bad("unspecified", put(0))] if required else [])], put(other))
+
+
+def enums(other: int) -> Kind:
+    """A list of values of an enum, in which the unspecified one says nothing."""
+    return Kind([Bad(f"unknown number {value}", add(value)) for value in (*_UNKNOWN_NUMBERS, 0)], add(other))
+
+
+PAGE_TOKEN = Kind(
+    [
+        Bad(name, put(value), BAD_TOKEN)
+        for name, value in {
+            "a word": "token",
+            "not base64": "!!!!",
+            "not ASCII": "caf\u00e9",
+            "a NUL": "a\0b",
+            "JSON": '{"after": 1}',
+            "base64 of other JSON": "eyJhZnRlciI6MX0",
+            "base64 of no JSON": "AAAA",
+            "a space": " ",
+            "100,000 characters": "A" * 100_000,
+        }.items()
+    ]
+)
+
+
+def _time(seconds: int, nanos: int) -> Write:
+    def write(owner: Message, field: FieldDescriptor) -> str:
+        moment = getattr(owner, field.name)
+        moment.seconds, moment.nanos = seconds, nanos
+        return ""
+
+    return write
+
+
+TIME = Kind(
+    [
+        Bad("after the year 9999", _time(253_402_300_800, 0)),
+        Bad("before the year 1", _time(-62_135_596_801, 0)),
+        Bad("as far as it goes", _time(2**63 - 1, 0)),
+        Bad("as far back as it goes", _time(-(2**63), 0)),
+        Bad("a whole second of nanoseconds", _time(0, 1_000_000_000)),
+        Bad("negative nanoseconds", _time(0, -1)),
+    ],
+    _time(1_600_000_000, 0),
+)
+
+
+def _mask(*paths: str) -> Write:
+    def write(owner: Message, field: FieldDescriptor) -> str:
+        mask = getattr(owner, field.name)
+        del mask.paths[:]
+        mask.paths.extend(paths)
+        return ""
+
+    return write
+
+
+def mask(known: str) -> Kind:
+    """A mask of fields, one of which is ``known``."""
+    bad = {
+        "an unknown path": "nothing",
+        "an output-only field": "status",
+        "the id": "id",
+        "another case": known.upper(),
+        "a path from the request": f"session.{known}",
+        "a path within": f"{known}.more",
+        "an empty path": "",
+        "a NUL": "a\0b",
+        "100,000 characters": "x" * 100_000,
+    }
+    return Kind([Bad(name, _mask(known, path)) for name, path in bad.items()], _mask(known))
+
+
+def _with_unknown_field(owner: Message, field: FieldDescriptor) -> str:
+    # Field 999, a string: what a client of a later contract might send, and an older server must not pass over.
+    getattr(owner, field.name).MergeFromString(b"\xba\x3e\x01x")
+    return ""
+
+
+FILTER = Kind([Bad("an unknown field", _with_unknown_field)])
+"""A filter: what it does not know must not admit everything."""
+
+FLAG = Kind(other=edit(lambda value: not value))
+"""Yes or no: nothing bad fits."""
+
+MESSAGE = Kind()
+"""A message that is only its fields."""
+
+OUTPUT_ONLY = Kind()
+"""What the server sets: ignored where a client sends it."""
+
+
+def messages(most: int, *, required: bool) -> Kind:
+    """A list of messages."""
+    bad = [Bad(f"{most + 1} entries", repeat(most + 1), TOO_LARGE), *([Bad("none at all", clear)] if required else [])]
+    return Kind(bad, _twice)
+
+
+def _twice(owner: Message, field: FieldDescriptor) -> str:
+    values = getattr(owner, field.name)
+    values.add().CopyFrom(values[0])
+    return ""
+
+
+def without(kind: Kind, *names: str) -> Kind:
+    """Returns the kind without some of its bad values, for a field in which they are legal."""
+    return replace(kind, bad=[bad for bad in kind.bad if bad.name not in names])

@@ -1,0 +1,164 @@
+"""Valid requests of each RPC over the world, which fill between them every field that a client may fill."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from google.protobuf import empty_pb2, field_mask_pb2, timestamp_pb2
+from google.protobuf.message import Message
+
+from ramet.session.v1 import session_pb2 as s
+from ramet.tree.v1 import tree_pb2 as t
+from tests.bad_input.contract import Rpc
+from tests.bad_input.world import ARCHIVED, OTHER_SESSION, PARENT, SENT, SESSION, conversation
+
+Make = Callable[[], Message]
+
+
+def valid_requests(rpc: Rpc) -> Sequence[Make]:
+    """Returns what makes the valid requests of an RPC, each fresh."""
+    try:
+        return _VALID[rpc.name]
+    except KeyError:
+        raise LookupError(f"{rpc.name} has no valid request: add one to tests/bad_input/requests.py.") from None
+
+
+def _session_filter() -> s.SessionFilter:
+    long_ago = timestamp_pb2.Timestamp(seconds=1_000_000_000)
+    far_off = timestamp_pb2.Timestamp(seconds=10_000_000_000)
+    return s.SessionFilter(
+        status=s.SESSION_STATUS_ACTIVE,
+        tags=["red"],
+        label_prefix="Label",
+        created_from=long_ago,
+        created_before=far_off,
+        last_active_from=long_ago,
+        last_active_before=far_off,
+    )
+
+
+def _list_sessions() -> Message:
+    return s.ListSessionsRequest(
+        filter=_session_filter(), order=s.SESSION_ORDER_CREATED_AT, descending=True, page_size=1
+    )
+
+
+def _put_session() -> Message:
+    return s.PutSessionRequest(
+        session=s.Session(id=SESSION, label=SENT, tags=["blue", "green"], metadata_json=f'["{SENT}"]'),
+        update_mask=field_mask_pb2.FieldMask(paths=["label", "tags", "metadata_json"]),
+        system_prompt=SENT,
+    )
+
+
+def _append_records() -> Message:
+    return s.AppendRecordsRequest(
+        session_id=SESSION,
+        records=conversation(SENT),
+        expected_head_seq=4,
+        consume_insight_version=1,
+        turn_delta=1,
+    )
+
+
+def _list_records() -> Message:
+    return s.ListRecordsRequest(
+        session_id=SESSION,
+        roles=[s.ROLE_USER, s.ROLE_ASSISTANT],
+        after_seq=0,
+        before_seq=1000,
+        order=s.RECORD_ORDER_DESCENDING,
+        page_size=1,
+    )
+
+
+def _fork(**history: object) -> Make:
+    def make() -> Message:
+        request = s.ForkSessionRequest(
+            source_session_id=SESSION,
+            session_id="fork",
+            label=SENT,
+            tags=["blue"],
+            metadata_json="{}",
+            opening_prompt=SENT,
+            system_prompt=SENT,
+        )
+        request.MergeFrom(s.ForkSessionRequest(**history))  # type: ignore[arg-type]  # any one member of the oneof
+        return request
+
+    return make
+
+
+def _create_session() -> Message:
+    return t.CreateSessionRequest(
+        parent_id=PARENT,
+        session_id="new",
+        label=SENT,
+        source_session_id=SESSION,
+        config=t.Config(system_prompt=SENT, skills=t.Skills(names=["search", "write"])),
+    )
+
+
+def _put_config() -> Message:
+    return t.PutConfigRequest(
+        node_id=PARENT, config=t.Config(system_prompt=SENT, skills=t.Skills(names=["search", "write"]))
+    )
+
+
+def _list_nodes() -> Message:
+    return t.ListNodesRequest(filter=t.NodeFilter(label_prefix="Label", source_session_id=SESSION), page_size=1)
+
+
+_VALID: Mapping[str, Sequence[Make]] = {
+    "SessionStorage.GetSession": [lambda: s.GetSessionRequest(session_id=SESSION)],
+    "SessionStorage.BatchGetSessions": [lambda: s.BatchGetSessionsRequest(session_ids=[SESSION, OTHER_SESSION])],
+    "SessionStorage.ListSessions": [_list_sessions],
+    "SessionStorage.PutSession": [_put_session],
+    "SessionStorage.ArchiveSession": [lambda: s.ArchiveSessionRequest(session_id=SESSION)],
+    "SessionStorage.RestoreSession": [lambda: s.RestoreSessionRequest(session_id=ARCHIVED)],
+    "SessionStorage.DeleteSession": [lambda: s.DeleteSessionRequest(session_id=SESSION)],
+    "SessionStorage.AppendRecords": [_append_records],
+    "SessionStorage.ListRecords": [_list_records],
+    "SessionStorage.TrimRecords": [lambda: s.TrimRecordsRequest(session_id=SESSION, keep_last=1)],
+    "SessionStorage.TruncateRecords": [lambda: s.TruncateRecordsRequest(session_id=SESSION, after_seq=1)],
+    "SessionStorage.EraseRecord": [lambda: s.EraseRecordRequest(session_id=SESSION, seq=1)],
+    "SessionStorage.GetSystemPrompt": [lambda: s.GetSystemPromptRequest(session_id=SESSION)],
+    "SessionStorage.PutSystemPrompt": [lambda: s.PutSystemPromptRequest(session_id=SESSION, content=SENT)],
+    "SessionStorage.GetInsight": [lambda: s.GetInsightRequest(session_id=SESSION)],
+    "SessionStorage.PutInsight": [lambda: s.PutInsightRequest(session_id=SESSION, content=SENT)],
+    "SessionStorage.ClearInsight": [lambda: s.ClearInsightRequest(session_id=SESSION)],
+    "SessionStorage.GetMemory": [lambda: s.GetMemoryRequest(session_id=SESSION)],
+    "SessionStorage.PutMemory": [lambda: s.PutMemoryRequest(session_id=SESSION, content=SENT)],
+    "SessionStorage.BatchGetSlots": [
+        lambda: s.BatchGetSlotsRequest(session_ids=[SESSION, OTHER_SESSION], slots=[s.SLOT_NAME_MEMORY])
+    ],
+    "SessionStorage.GetContext": [
+        lambda: s.GetContextRequest(session_id=SESSION, max_records=10, max_characters=10_000)
+    ],
+    "SessionStorage.ForkSession": [
+        _fork(all=empty_pb2.Empty()),
+        _fork(none=empty_pb2.Empty()),
+        _fork(up_to_seq=1),
+        _fork(last=1),
+        _fork(records=s.RecordList(records=conversation(SENT))),
+    ],
+    "SessionStorage.DiffSessions": [
+        lambda: s.DiffSessionsRequest(left_session_id=SESSION, right_session_id=OTHER_SESSION)
+    ],
+    "SessionStorage.GetServerInfo": [s.GetServerInfoRequest],
+    "SessionTree.CreateSession": [_create_session],
+    "SessionTree.GetNode": [lambda: t.GetNodeRequest(node_id=PARENT)],
+    "SessionTree.ListNodes": [_list_nodes],
+    "SessionTree.ListRoots": [lambda: t.ListRootsRequest(page_size=1)],
+    "SessionTree.ListChildren": [lambda: t.ListChildrenRequest(node_id=PARENT, page_size=1)],
+    "SessionTree.GetAncestors": [lambda: t.GetAncestorsRequest(node_id="epsilon", page_size=1)],
+    "SessionTree.GetSiblings": [lambda: t.GetSiblingsRequest(node_id="beta", page_size=1)],
+    "SessionTree.ListDescendants": [lambda: t.ListDescendantsRequest(node_id=PARENT, page_size=1)],
+    "SessionTree.GetTree": [lambda: t.GetTreeRequest(node_id=PARENT, page_size=1)],
+    "SessionTree.UpdateNode": [lambda: t.UpdateNodeRequest(node_id=PARENT, label=SENT)],
+    "SessionTree.MoveNode": [lambda: t.MoveNodeRequest(node_id="gamma", parent_id="delta", index=0)],
+    "SessionTree.DeleteNode": [lambda: t.DeleteNodeRequest(node_id="beta", policy=t.DELETE_POLICY_CASCADE)],
+    "SessionTree.AddRef": [lambda: t.AddRefRequest(node_id="gamma", target_id="delta")],
+    "SessionTree.RemoveRef": [lambda: t.RemoveRefRequest(node_id="beta", target_id="delta")],
+    "SessionTree.GetConfig": [lambda: t.GetConfigRequest(node_id=PARENT)],
+    "SessionTree.PutConfig": [_put_config],
+    "SessionTree.GetServerInfo": [t.GetServerInfoRequest],
+}

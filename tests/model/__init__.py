@@ -1,0 +1,1 @@
+"""Both contracts, driven at random and compared with a small model in memory."""

@@ -1,0 +1,156 @@
+"""What all rules of the machine share: the client, the model, and mutations that can be sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, ClassVar, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine
+
+from ramet.session.v1 import session_pb2 as s
+from ramet.session.v1.session_pb2_grpc import SessionStorageStub
+from ramet.tree.v1.tree_pb2_grpc import SessionTreeStub
+from tests.model.client import Answer, Client
+from tests.model.conversation import Moment, Session
+from tests.model.forest import Forest
+
+IDS = ["main", "Main", "b", "fork 1", "~"]
+"""Few, so that they meet often; two that differ only in case, one with a space, one at the alphabet's end."""
+
+ids = st.sampled_from(IDS)
+
+EXPECTED = st.sampled_from(["absent", "absent", "current", "current", "stale"])
+"""How an expected version or head stands to the current one."""
+
+_spaces = count()
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A mutation that succeeded with a request_id."""
+
+    method: grpc.UnaryUnaryMultiCallable[Any, Any]
+    request: Message
+    stable: Callable[[Any], Sequence[object]]
+    """Picks the ids, seqs and versions of an answer: what a repetition must answer again."""
+    first: Sequence[object]
+
+
+def expectation(how: str, current: int) -> int | None:
+    """Returns the version or head to expect; None for none."""
+    # Never 0 for a stale version: that means something else to PutSession.
+    return {"absent": None, "current": current, "stale": current + 5}[how]
+
+
+def moment(time: Any) -> Moment:
+    """Returns a timestamp as something that can be compared."""
+    return time.seconds, time.nanos
+
+
+class Base(RuleBasedStateMachine):
+    """The machine without its rules."""
+
+    channel: ClassVar[grpc.Channel]
+    """To the server under test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # A space for each run: what is stored of earlier ones is out of reach.
+        self.client = Client(f"model-{next(_spaces)}")
+        self.storage = SessionStorageStub(self.channel)
+        self.tree = SessionTreeStub(self.channel)
+        self.sessions: dict[str, Session] = {}
+        self.forest = Forest()
+        self.sent: list[Sent] = []
+        self._numbers = count()
+
+    def change(
+        self,
+        method: grpc.UnaryUnaryMultiCallable[Any, Answer],
+        request: Any,
+        faults: Collection[str],
+        stable: Callable[[Answer], Sequence[object]],
+    ) -> Answer | None:
+        """Makes a mutation, with a request_id, that is remembered if it succeeds; None where it was refused."""
+        request.request_id = f"request-{next(self._numbers)}"
+        answer = self.client.ask(method, request, faults)
+        if answer is not None:
+            self.sent.append(Sent(method, request, stable, stable(answer)))
+        return answer
+
+    def settle(self, node_id: str) -> None:
+        """Makes a node that awaits content visible for good, if it is visible now; the forest's rules know how."""
+
+    def check_session(self, session_id: str) -> None:
+        """Compares a session with the model: metadata, slots, and every record."""
+        session = self.sessions.get(session_id)
+        faults = [] if session is not None else ["SESSION_NOT_FOUND"]
+        got = self.client.ask(self.storage.GetSession, s.GetSessionRequest(session_id=session_id), faults)
+        if session is None or got is None:
+            return
+        self.compare_session(session, got)
+        listed = self.client.get(self.storage.ListRecords, s.ListRecordsRequest(session_id=session_id, page_size=1000))
+        assert not listed.next_page_token
+        assert (listed.head_seq, listed.floor_seq) == (session.head, session.floor)
+        self.compare_records(session, listed.records)
+        for name, method in self.slot_readers().items():
+            slot = self.client.get(method, self.slot_request(name, session_id))
+            self.compare_slot(session, name, slot)
+
+    def slot_readers(self) -> dict[str, grpc.UnaryUnaryMultiCallable[Any, s.Slot]]:
+        """Returns what reads each slot."""
+        return {
+            "system_prompt": self.storage.GetSystemPrompt,
+            "insight": self.storage.GetInsight,
+            "memory": self.storage.GetMemory,
+        }
+
+    def slot_request(self, name: str, session_id: str) -> Message:
+        """Makes the request that reads a slot."""
+        kinds = {
+            "system_prompt": s.GetSystemPromptRequest,
+            "insight": s.GetInsightRequest,
+            "memory": s.GetMemoryRequest,
+        }
+        return kinds[name](session_id=session_id)
+
+    def compare_session(self, session: Session, got: s.Session) -> None:
+        """Compares metadata with the model."""
+        status = s.SESSION_STATUS_ARCHIVED if session.archived else s.SESSION_STATUS_ACTIVE
+        told = (got.id, got.label, list(got.tags), got.metadata_json, got.status, got.turn_count, got.version)
+        held = (session.id, session.label, session.tags, session.metadata_json, status, session.turn_count)
+        assert told == (*held, session.version)
+        assert (got.head_seq, got.floor_seq) == (session.head, session.floor), session.id
+        assert moment(got.created_at) == session.created_at
+        assert moment(got.last_active_at) == session.last_active_at
+        assert moment(got.updated_at) >= moment(got.created_at)
+
+    def compare_records(self, session: Session, got: Collection[s.Record], *, newest_first: bool = False) -> None:
+        """Compares all records that a session shows with the model."""
+        self.compare_list(session.records[::-1] if newest_first else session.records, got)
+
+    def compare_list(self, held: Sequence[Any], got: Collection[s.Record]) -> None:
+        """Compares records with those of the model."""
+        assert [record.seq for record in got] == [record.seq for record in held]
+        for record, told in zip(held, got, strict=True):
+            assert told.HasField("created_at")
+            assert told.HasField("erased_at") == record.erased, record.seq
+            bare = s.Record()
+            bare.CopyFrom(told)
+            for name in ("seq", "created_at", "erased_at"):
+                bare.ClearField(name)
+            assert bare == record.message
+
+    def compare_slot(self, session: Session, name: str, got: s.Slot) -> None:
+        """Compares a slot with the model."""
+        slot = session.slots[name]
+        content = got.content if got.HasField("content") else None
+        assert (content, got.version) == (slot.content, slot.version), f"{name} of {session.id}"
+        assert got.HasField("updated_at") == (slot.version > 0)

@@ -1,0 +1,42 @@
+"""The machine: all rules together, and how much of it is run."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+
+from tests.model.forest_read_rules import ForestReadRules
+from tests.model.read_rules import ReadRules
+from tests.model.record_rules import RecordRules
+from tests.model.session_rules import SessionRules
+
+_EXAMPLES = int(os.environ.get("RAMET_MODEL_EXAMPLES", "40"))
+_SEARCH = os.environ.get("RAMET_MODEL_SEARCH") == "1"
+
+SETTINGS = settings(
+    max_examples=_EXAMPLES,
+    stateful_step_count=50,
+    # The same runs every time, so that a failure is found again; RAMET_MODEL_SEARCH=1 looks for new ones.
+    derandomize=not _SEARCH,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    # A shrunk sequence is what a person reads; explaining it further takes long against a server.
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+"""About a minute on each backend. RAMET_MODEL_EXAMPLES sets how many runs of up to 50 steps are made."""
+
+
+class Machine(SessionRules, RecordRules, ReadRules, ForestReadRules):
+    """Both contracts over one space."""
+
+    def check_everything(self) -> None:
+        """Compares all sessions and the whole forest with the model."""
+        ReadRules.check_everything(self)
+        ForestReadRules.check_everything(self)
+
+    def teardown(self) -> None:
+        """Compares all once more when a run ends, also where reads happened not to be drawn."""
+        self.check_everything()

@@ -1,0 +1,214 @@
+"""Rules that read: lists, contexts, diffs, batches; and rules that send a mutation again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from ramet.session.v1 import session_pb2 as s
+from tests.model.base import IDS, Base, ids
+from tests.model.client import Refusal
+from tests.model.conversation import SLOTS, Session, diff
+from tests.model.session_rules import labels, tag_lists
+
+roles = st.lists(st.sampled_from([s.ROLE_SYSTEM, s.ROLE_USER, s.ROLE_ASSISTANT, s.ROLE_TOOL]), max_size=2)
+bounds = st.none() | st.integers(0, 12)
+page_sizes = st.integers(1, 4)
+
+_LIST_KEYS = {
+    s.SESSION_ORDER_UNSPECIFIED: lambda session: (session.id.encode(),),
+    s.SESSION_ORDER_ID: lambda session: (session.id.encode(),),
+    s.SESSION_ORDER_CREATED_AT: lambda session: (session.created_at, session.id.encode()),
+    s.SESSION_ORDER_LAST_ACTIVE_AT: lambda session: (session.last_active_at, session.id.encode()),
+}
+
+
+class ReadRules(Base):
+    """Reads in every way, and repeats what was sent."""
+
+    @rule(
+        session_id=ids,
+        roles=roles,
+        after=bounds,
+        before=bounds,
+        descending=st.booleans(),
+        page_size=page_sizes,
+        offset=st.integers(0, 3),
+    )
+    def list_records(
+        self,
+        session_id: str,
+        roles: list[s.Role.ValueType],
+        after: int | None,
+        before: int | None,
+        descending: bool,
+        page_size: int,
+        offset: int,
+    ) -> None:
+        """Lists records page by page."""
+        session = self.sessions.get(session_id)
+        request = s.ListRecordsRequest(
+            session_id=session_id,
+            roles=roles,
+            after_seq=after,
+            before_seq=before,
+            order=s.RECORD_ORDER_DESCENDING if descending else s.RECORD_ORDER_ASCENDING,
+            page_size=page_size,
+            offset=offset,
+        )
+        if session is None:
+            self.client.ask(self.storage.ListRecords, request, ["SESSION_NOT_FOUND"])
+            return
+        held = [
+            record
+            for record in (session.records[::-1] if descending else session.records)
+            if (not roles or record.message.role in roles)
+            and (after is None or record.seq > after)
+            and (before is None or record.seq < before)
+        ][offset:]
+        got: list[s.Record] = []
+        while True:
+            page = self.client.get(self.storage.ListRecords, request)
+            assert len(page.records) <= page_size
+            assert page.records or not page.next_page_token, "an empty page before the end"
+            got += page.records
+            if not page.next_page_token:
+                break
+            request.page_token = page.next_page_token
+        self.compare_list(held, got)
+
+    @rule(session_id=ids, max_records=st.none() | st.integers(0, 8), max_characters=st.none() | st.integers(0, 200))
+    def get_context(self, session_id: str, max_records: int | None, max_characters: int | None) -> None:
+        """Reads what a send needs."""
+        session = self.sessions.get(session_id)
+        request = s.GetContextRequest(session_id=session_id, max_records=max_records, max_characters=max_characters)
+        got = self.client.ask(self.storage.GetContext, request, [] if session is not None else ["SESSION_NOT_FOUND"])
+        if session is None or got is None:
+            return
+        expected = session.context(max_records, max_characters)
+        self.compare_session(session, got.session)
+        self.compare_slot(session, "system_prompt", got.system_prompt)
+        self.compare_slot(session, "insight", got.insight)
+        self.compare_list(expected.records, got.records)
+        assert expected.incomplete_least <= got.incomplete_records <= expected.incomplete_most
+        assert got.older_left_out == expected.older_left_out
+
+    @rule(left_id=ids, right_id=ids)
+    def diff_sessions(self, left_id: str, right_id: str) -> None:
+        """Compares two sessions, or one with itself."""
+        left, right = self.sessions.get(left_id), self.sessions.get(right_id)
+        request = s.DiffSessionsRequest(left_session_id=left_id, right_session_id=right_id)
+        faults = [] if left is not None and right is not None else ["SESSION_NOT_FOUND"]
+        got = self.client.ask(self.storage.DiffSessions, request, faults)
+        if left is None or right is None or got is None:
+            return
+        told = (got.common_through_seq, got.left.first_own_seq, got.right.first_own_seq)
+        assert told == diff(left, right)
+        assert (got.left.head_seq, got.left.floor_seq) == (left.head, left.floor)
+        assert (got.right.head_seq, got.right.floor_seq) == (right.head, right.floor)
+
+    @rule(
+        order=st.sampled_from(sorted(_LIST_KEYS)),
+        descending=st.booleans(),
+        page_size=page_sizes,
+        archived=st.none() | st.booleans(),
+        tags=tag_lists,
+        prefix=labels.map(lambda label: label[:2]),
+        since=st.none() | ids,
+        before=st.none() | ids,
+    )
+    def list_sessions(
+        self,
+        order: s.SessionOrder.ValueType,
+        descending: bool,
+        page_size: int,
+        archived: bool | None,
+        tags: list[str],
+        prefix: str,
+        since: str | None,
+        before: str | None,
+    ) -> None:
+        """Lists sessions page by page, through a filter; its times are those of sessions that are there."""
+        wanted = s.SessionFilter(tags=tags, label_prefix=prefix)
+        if archived is not None:
+            wanted.status = s.SESSION_STATUS_ARCHIVED if archived else s.SESSION_STATUS_ACTIVE
+        held = [
+            session
+            for session in self.sessions.values()
+            if archived in (None, session.archived)
+            and set(tags) <= set(session.tags)
+            and session.label.startswith(prefix)
+        ]
+        if since in self.sessions:
+            start = self.sessions[since].last_active_at
+            wanted.last_active_from.seconds, wanted.last_active_from.nanos = start
+            held = [session for session in held if session.last_active_at >= start]
+        if before in self.sessions:
+            end = self.sessions[before].created_at
+            wanted.created_before.seconds, wanted.created_before.nanos = end
+            held = [session for session in held if session.created_at < end]
+        held.sort(key=_LIST_KEYS[order], reverse=descending)
+        request = s.ListSessionsRequest(filter=wanted, order=order, descending=descending, page_size=page_size)
+        got: list[s.Session] = []
+        while True:
+            page = self.client.get(self.storage.ListSessions, request)
+            assert len(page.sessions) <= page_size
+            got += page.sessions
+            if not page.next_page_token:
+                break
+            request.page_token = page.next_page_token
+        self._compare_sessions(held, got)
+
+    def _compare_sessions(self, held: list[Session], got: list[s.Session]) -> None:
+        assert [session.id for session in got] == [session.id for session in held]
+        for session, told in zip(held, got, strict=True):
+            self.compare_session(session, told)
+
+    @rule(wanted=st.lists(ids, min_size=1, max_size=6), slots=st.lists(st.sampled_from(SLOTS), max_size=3, unique=True))
+    def batches(self, wanted: list[str], slots: list[str]) -> None:
+        """Reads metadata and slots of many sessions."""
+        once = list(dict.fromkeys(wanted))
+        there = [self.sessions[session_id] for session_id in once if session_id in self.sessions]
+        missing = [session_id for session_id in once if session_id not in self.sessions]
+        batch = self.client.get(self.storage.BatchGetSessions, s.BatchGetSessionsRequest(session_ids=wanted))
+        self._compare_sessions(there, list(batch.sessions))
+        assert list(batch.missing_session_ids) == missing
+        request = s.BatchGetSlotsRequest(
+            session_ids=wanted, slots=[s.SlotName.Value(f"SLOT_NAME_{slot.upper()}") for slot in slots]
+        )
+        answers = list(self.storage.BatchGetSlots(request, metadata=(("ramet-space", self.client.space),), timeout=60))
+        told = [entry for answer in answers for entry in answer.sessions]
+        assert [entry.session_id for entry in told] == [session.id for session in there]
+        assert [session_id for answer in answers for session_id in answer.missing_session_ids] == missing
+        for session, entry in zip(there, told, strict=True):
+            for name in SLOTS:
+                asked = name in (slots or ["insight", "memory"])
+                assert entry.HasField(name) == asked  # type: ignore[arg-type]  # a slot's name is a field's
+                if asked:
+                    self.compare_slot(session, name, getattr(entry, name))
+
+    @precondition(lambda self: self.sent)
+    @rule(data=st.data())
+    def send_again(self, data: st.DataObject) -> None:
+        """Sends a mutation again: it answers as it did first, and changes nothing."""
+        sent = self.sent[-1 - data.draw(st.integers(0, min(4, len(self.sent) - 1)), label="how long ago")]
+        answer: Any = self.client.attempt(sent.method, sent.request)
+        if isinstance(answer, Refusal):
+            # What it made may be gone since.
+            assert answer.reason in ("SESSION_NOT_FOUND", "NODE_NOT_FOUND", "RECORD_NOT_FOUND", "BELOW_TRIM_FLOOR"), (
+                answer
+            )
+        else:
+            assert sent.stable(answer) == sent.first
+        self.check_everything()
+
+    def check_everything(self) -> None:
+        """Compares all that there is with the model."""
+        for session_id in IDS:
+            self.check_session(session_id)
+        listed = self.client.get(self.storage.ListSessions, s.ListSessionsRequest())
+        self._compare_sessions(
+            sorted(self.sessions.values(), key=lambda session: session.id.encode()), list(listed.sessions)
+        )

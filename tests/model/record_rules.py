@@ -1,0 +1,265 @@
+"""Rules on records: append, trim, rewind, erase, fork."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from ramet.session.v1 import session_pb2 as s
+from tests.model.base import EXPECTED, Base, expectation, ids, moment
+from tests.model.conversation import INSIGHT, PROMPT, Rec, Session
+from tests.model.session_rules import labels, metadata, tag_lists, texts
+
+contents = st.sampled_from(["", "hi", "größer", "漢字 🌱", "x" * 50])
+
+
+def _call(call_id: str) -> s.ToolCall:
+    return s.ToolCall(id=call_id, name=f"tool {call_id}", arguments_json='{"b":1, "a":12345678901234567890}')
+
+
+@st.composite
+def records(draw: st.DrawFn) -> s.Record:
+    """Draws a record; half of them make or answer tool calls, of few ids so that they meet."""
+    kind = draw(st.sampled_from(["user", "assistant", "system", "call", "call", "answer", "answer"]))
+    record = s.Record(content=draw(contents))
+    if kind == "call":
+        record.role = s.ROLE_ASSISTANT
+        record.tool_calls.extend(_call(call_id) for call_id in draw(st.sampled_from(["a", "b", "ab", "ba"])))
+    elif kind == "answer":
+        record.role = s.ROLE_TOOL
+        record.tool_call_id = draw(st.sampled_from("ab"))
+        record.name = "tool"
+    else:
+        record.role = {"user": s.ROLE_USER, "assistant": s.ROLE_ASSISTANT, "system": s.ROLE_SYSTEM}[kind]
+        record.parts_json = draw(st.sampled_from(["", '[{"n": 1.0}]']))
+        record.metadata_json = draw(metadata)
+        if draw(st.booleans()):
+            record.client_time.seconds = 1_700_000_000
+            record.client_time.nanos = 123_456_000
+    return record
+
+
+histories = st.lists(records(), min_size=1, max_size=6)
+
+positions = st.integers(0, 7)
+"""Which record, or place between records, of those that are there."""
+
+
+class RecordRules(Base):
+    """Changes what sessions show."""
+
+    @rule(
+        session_id=ids,
+        history=histories,
+        expected=EXPECTED,
+        consume=EXPECTED,
+        turn_delta=st.integers(0, 2),
+    )
+    def append(self, session_id: str, history: list[s.Record], expected: str, consume: str, turn_delta: int) -> None:
+        """Appends records, and consumes the insight."""
+        session = self.sessions.get(session_id)
+        request = s.AppendRecordsRequest(session_id=session_id, records=history, turn_delta=turn_delta)
+        faults = {"SESSION_NOT_FOUND"} if session is None else set()
+        if session is not None:
+            faults |= {"SESSION_ARCHIVED"} if session.archived else set()
+            faults |= {"STALE_HEAD"} if expected == "stale" else set()
+            for value, field in (
+                (expectation(expected, session.head), "expected_head_seq"),
+                (expectation(consume, session.slots[INSIGHT].version), "consume_insight_version"),
+            ):
+                if value is not None:
+                    setattr(request, field, value)
+        got = self.change(
+            self.storage.AppendRecords,
+            request,
+            faults,
+            lambda answer: [list(answer.seqs), answer.insight_consumed, answer.insight_version],
+        )
+        if session is not None and got is not None:
+            assert len(got.seqs) == len(history)
+            self._take(session, history, list(got.seqs))
+            session.turn_count += turn_delta
+            session.last_active_at = moment(got.session.last_active_at)
+            insight = session.slots[INSIGHT]
+            consumed = consume == "current" and insight.content is not None
+            assert got.insight_consumed == consumed
+            if consumed:
+                insight.content = None
+                insight.version += 1
+            assert got.insight_version == (0 if consume == "absent" else insight.version)
+            self.compare_session(session, got.session)
+        self.check_session(session_id)
+
+    def _take(self, session: Session, history: list[s.Record], seqs: list[int]) -> None:
+        assert seqs == sorted(set(seqs))
+        assert seqs[0] > session.head
+        session.records = session.records + [Rec(seq, message) for seq, message in zip(seqs, history, strict=True)]
+        session.head = seqs[-1]
+
+    @rule(session_id=ids, keep_last=st.integers(0, 8), expected=EXPECTED)
+    def trim(self, session_id: str, keep_last: int, expected: str) -> None:
+        """Keeps the most recent records."""
+        session = self.sessions.get(session_id)
+        head = expectation(expected, session.head if session is not None else 0)
+        request = s.TrimRecordsRequest(session_id=session_id, keep_last=keep_last, expected_head_seq=head)
+        got = self.change(
+            self.storage.TrimRecords,
+            request,
+            self._write_faults(session, expected),
+            lambda answer: [answer.kept_records, answer.floor_seq],
+        )
+        if session is not None and got is not None:
+            kept = session.kept_by_trim(keep_last)
+            assert got.kept_records == len(kept)
+            dropped = session.records[: len(session.records) - len(kept)]
+            # Between the last dropped record and the first kept one any floor says the same.
+            least = max(session.floor, dropped[-1].seq if dropped else 0)
+            most = kept[0].seq - 1 if kept else session.head
+            assert least <= got.floor_seq <= most
+            session.records, session.floor = kept, got.floor_seq
+        self._check_all()
+
+    @rule(session_id=ids, position=positions, where=st.sampled_from(["at", "at", "below", "above"]), expected=EXPECTED)
+    def truncate(self, session_id: str, position: int, where: str, expected: str) -> None:
+        """Rewinds to a record, to the floor, or to where nothing is."""
+        session = self.sessions.get(session_id)
+        after, faults = self._position(session, position, where)
+        head = expectation(expected, session.head if session is not None else 0)
+        request = s.TruncateRecordsRequest(session_id=session_id, after_seq=after, expected_head_seq=head)
+        faults |= self._write_faults(session, expected)
+        got = self.change(self.storage.TruncateRecords, request, faults, lambda answer: [answer.head_seq])
+        if session is not None and got is not None:
+            kept = [record for record in session.records if record.seq <= after]
+            if kept == session.records:
+                # Whether a rewind that drops nothing moves the head is left open.
+                assert got.head_seq in (session.head, session.head + 1)
+            else:
+                assert got.head_seq == session.head + 1
+            session.records, session.head = kept, got.head_seq
+        self._check_all()
+
+    @rule(session_id=ids, position=positions, where=st.sampled_from(["at", "at", "at", "below", "above"]))
+    def erase(self, session_id: str, position: int, where: str) -> None:
+        """Erases a record, everywhere."""
+        session = self.sessions.get(session_id)
+        seq, _ = self._position(session, position, where)
+        faults = self._write_faults(session, "absent")
+        record = session.record(seq) if session is not None else None
+        if session is not None and record is None:
+            faults |= {"BELOW_TRIM_FLOOR"} if seq <= session.floor else {"RECORD_NOT_FOUND"}
+        request = s.EraseRecordRequest(session_id=session_id, seq=seq)
+        got = self.change(self.storage.EraseRecord, request, faults, lambda answer: [answer.seq])
+        if record is not None and got is not None:
+            record.erase()
+            self.compare_list([record], [got])
+        self._check_all()
+
+    @rule(
+        source_id=ids,
+        child_id=ids,
+        history=st.sampled_from(["none", "all", "all", "up_to_seq", "last", "records"]),
+        position=positions,
+        where=st.sampled_from(["at", "at", "at", "below", "above"]),
+        given=histories,
+        opening=st.none() | contents,
+        prompt=st.none() | texts,
+        label=labels,
+        tags=tag_lists,
+    )
+    def fork(
+        self,
+        source_id: str,
+        child_id: str,
+        history: str,
+        position: int,
+        where: str,
+        given: list[s.Record],
+        opening: str | None,
+        prompt: str | None,
+        label: str,
+        tags: list[str],
+    ) -> None:
+        """Forks a session, archived or not."""
+        source = self.sessions.get(source_id)
+        request = s.ForkSessionRequest(
+            source_session_id=source_id,
+            session_id=child_id,
+            label=label,
+            tags=tags,
+            opening_prompt=opening,
+            system_prompt=prompt,
+        )
+        faults = {"SESSION_NOT_FOUND"} if source is None else set()
+        faults |= {"SESSION_EXISTS"} if child_id in self.sessions else set()
+        count = position
+        if history == "records":
+            request.records.records.extend(given)
+        elif history == "up_to_seq":
+            count, range_faults = self._position(source, position, where)
+            faults |= range_faults
+            request.up_to_seq = count
+        elif history == "last":
+            request.last = count
+        else:
+            getattr(request, history).SetInParent()
+        got = self.change(
+            self.storage.ForkSession,
+            request,
+            faults,
+            lambda answer: [
+                answer.session.id,
+                answer.session.version,
+                answer.inherited_through_seq,
+                answer.incomplete_records,
+            ],
+        )
+        if source is None or got is None:
+            return self.check_session(child_id)
+        inherited, left_out = ([], 0) if history == "records" else source.inherited(history, count)
+        assert got.incomplete_records == left_out
+        assert got.inherited_through_seq == (inherited[-1].seq if inherited else 0)
+        child = Session(child_id, label=label, tags=sorted(set(tags)), records=inherited)
+        child.created_at, child.last_active_at = moment(got.session.created_at), moment(got.session.last_active_at)
+        child.head, child.floor = got.inherited_through_seq, got.session.floor_seq
+        assert child.floor < (inherited[0].seq if inherited else 1)
+        own = list(given) if history == "records" else []
+        if opening:
+            own.append(s.Record(role=s.ROLE_ASSISTANT, content=opening))
+        self.sessions[child_id] = child
+        self._take_own(child, own)
+        slot = child.slots[PROMPT]
+        slot.content = prompt if prompt is not None else source.slots[PROMPT].content
+        slot.version = 0 if slot.content is None else 1
+        self.compare_session(child, got.session)
+        return self._check_all()
+
+    def _take_own(self, child: Session, own: list[s.Record]) -> None:
+        if own:
+            listed = self.client.get(
+                self.storage.ListRecords,
+                s.ListRecordsRequest(session_id=child.id, after_seq=child.head, page_size=1000),
+            )
+            assert len(listed.records) == len(own)
+            self._take(child, own, [record.seq for record in listed.records])
+
+    def _position(self, session: Session | None, position: int, where: str) -> tuple[int, set[str]]:
+        """Returns a seq, and how a rewind to it is refused."""
+        if session is None:
+            return position, set()
+        if where == "below" and session.floor > 0:
+            return session.floor - 1, {"BELOW_TRIM_FLOOR"}
+        if where == "above":
+            return session.head + 1, {"ABOVE_HEAD"}
+        seqs = [session.floor, *(record.seq for record in session.records), session.head]
+        return seqs[min(position, len(seqs) - 1)], set()
+
+    def _write_faults(self, session: Session | None, expected: str) -> set[str]:
+        if session is None:
+            return {"SESSION_NOT_FOUND"}
+        faults = {"SESSION_ARCHIVED"} if session.archived else set()
+        return faults | ({"STALE_HEAD"} if expected == "stale" else set())
+
+    def _check_all(self) -> None:
+        """Checks every session: what one drops or erases is shared with others."""
+        for session_id in self.sessions:
+            self.check_session(session_id)

@@ -18,6 +18,7 @@ _BUSY_STEP_MS = 250
 """How long SQLite itself waits for other processes; between steps the call may have ended."""
 
 _LONGEST_WAIT_S = 30.0
+_CONNECT_TIMEOUT_S = 5.0
 
 
 class SqliteBackend:
@@ -86,7 +87,7 @@ class SqliteBackend:
 
 def _use_wal(driver: sqlite3.Connection) -> None:
     """Puts the file in WAL mode, however many processes try that at once."""
-    give_up_at = time.monotonic() + _LONGEST_WAIT_S
+    give_up_at = time.monotonic() + _CONNECT_TIMEOUT_S
     while True:
         try:
             # SQLite does not wait for locks while it changes the mode, so first see whether it must.
@@ -97,7 +98,7 @@ def _use_wal(driver: sqlite3.Connection) -> None:
             busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
             if not busy or time.monotonic() >= give_up_at:
                 raise
-            time.sleep(0.01)
+            time.sleep(0.01)  # in place of the busy handler that SQLite leaves out here
 
 
 def _too_busy() -> WriteConflict:

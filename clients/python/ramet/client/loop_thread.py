@@ -4,7 +4,7 @@ import asyncio
 import functools
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 __all__ = ["LoopThread", "Portal", "blocking", "iterating"]
@@ -66,7 +66,7 @@ class LoopThread:
             future.cancel()
             raise
 
-    def iterate(self, items: AsyncIterator[_T]) -> Iterator[_T]:
+    def iterate(self, items: AsyncGenerator[_T, None]) -> Generator[_T, None, None]:
         """Yields from an asynchronous iterator, a chunk per trip to the loop; leaving early closes it."""
         try:
             while True:
@@ -107,13 +107,13 @@ def blocking(
 
 
 def iterating(
-    method: Callable[Concatenate[_Core, _P], AsyncIterator[_T]],
-) -> Callable[Concatenate[Portal, _P], Iterator[_T]]:
+    method: Callable[Concatenate[_Core, _P], AsyncGenerator[_T, None]],
+) -> Callable[Concatenate[Portal, _P], Generator[_T, None, None]]:
     """Makes the blocking twin of a method that yields asynchronously."""
 
     @functools.wraps(method)
-    def twin(self: Portal, /, *args: _P.args, **kwargs: _P.kwargs) -> Iterator[_T]:
-        async def start() -> AsyncIterator[_T]:
+    def twin(self: Portal, /, *args: _P.args, **kwargs: _P.kwargs) -> Generator[_T, None, None]:
+        async def start() -> AsyncGenerator[_T, None]:
             return method(self._core, *args, **kwargs)
 
         return self._loop_thread.iterate(self._loop_thread.run(start()))
@@ -121,7 +121,7 @@ def iterating(
     return twin
 
 
-async def _take(items: AsyncIterator[_T]) -> tuple[list[_T], object]:
+async def _take(items: AsyncGenerator[_T, None]) -> tuple[list[_T], object]:
     """Takes up to a chunk of items, and what ended them: nothing yet, the end, or an error to raise after them."""
     taken: list[_T] = []
     try:
@@ -134,7 +134,5 @@ async def _take(items: AsyncIterator[_T]) -> tuple[list[_T], object]:
     return taken, None
 
 
-async def _close(items: AsyncIterator[Any]) -> None:
-    close = getattr(items, "aclose", None)
-    if close is not None:
-        await close()
+async def _close(items: AsyncGenerator[Any, None]) -> None:
+    await items.aclose()

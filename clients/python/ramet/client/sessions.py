@@ -1,6 +1,6 @@
 """The contract SessionStorage from Python: one method per RPC, and iterators that follow the pages."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 
 import grpc
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -75,7 +75,7 @@ class SessionStorageClient(SlotMethods):
 
     async def iter_sessions(
         self, where: SessionFilter | None = None, *, order: SessionOrder = SessionOrder.ID, descending: bool = False
-    ) -> AsyncIterator[Session]:
+    ) -> AsyncGenerator[Session, None]:
         """Yields every session that the filter admits, page by page."""
         token: str | None = ""
         while token is not None:
@@ -205,7 +205,7 @@ class SessionStorageClient(SlotMethods):
         after_seq: int | None = None,
         before_seq: int | None = None,
         descending: bool = False,
-    ) -> AsyncIterator[Record]:
+    ) -> AsyncGenerator[Record, None]:
         """Yields records by seq, page by page, so that a history of any length fits into memory."""
         token: str | None = ""
         while token is not None:

@@ -1,6 +1,6 @@
 """The context slots of SessionStorage from Python."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -95,7 +95,7 @@ class SlotMethods:
 
     async def batch_get_slots(
         self, session_ids: Iterable[str], slots: Iterable[SlotName] = (SlotName.INSIGHT, SlotName.MEMORY)
-    ) -> AsyncIterator[SessionSlots]:
+    ) -> AsyncGenerator[SessionSlots, None]:
         """Yields the slots of 1 to 10,000 sessions in the order asked for; unknown ids are left out."""
         request = pb.BatchGetSlotsRequest(session_ids=session_ids, slots=map(convert.slot_name_out, slots))
         async with aclosing(self._caller.stream(self._stub.BatchGetSlots, request)) as replies:

@@ -1,6 +1,6 @@
 """The contract SessionTree from Python: one method per RPC, and iterators that follow the pages."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
 import grpc
@@ -83,7 +83,7 @@ class SessionTreeClient:
         )
         return await self._page(self._stub.ListNodes, request)
 
-    def iter_nodes(self, *, label_prefix: str = "", source_session_id: str | None = None) -> AsyncIterator[Node]:
+    def iter_nodes(self, *, label_prefix: str = "", source_session_id: str | None = None) -> AsyncGenerator[Node, None]:
         """Yields every node of the space by id."""
         return _nodes(
             lambda token: self.list_nodes(
@@ -96,7 +96,7 @@ class SessionTreeClient:
         request = pb.ListRootsRequest(page_size=page_size, page_token=page_token or "")
         return await self._page(self._stub.ListRoots, request)
 
-    def iter_roots(self) -> AsyncIterator[Node]:
+    def iter_roots(self) -> AsyncGenerator[Node, None]:
         """Yields every root by index."""
         return _nodes(lambda token: self.list_roots(page_size=1000, page_token=token))
 
@@ -105,7 +105,7 @@ class SessionTreeClient:
         request = pb.ListChildrenRequest(node_id=node_id, page_size=page_size, page_token=page_token or "")
         return await self._page(self._stub.ListChildren, request)
 
-    def iter_children(self, node_id: str) -> AsyncIterator[Node]:
+    def iter_children(self, node_id: str) -> AsyncGenerator[Node, None]:
         """Yields every child of a node by index."""
         return _nodes(lambda token: self.list_children(node_id, page_size=1000, page_token=token))
 
@@ -114,7 +114,7 @@ class SessionTreeClient:
         request = pb.GetAncestorsRequest(node_id=node_id, page_size=page_size, page_token=page_token or "")
         return await self._page(self._stub.GetAncestors, request)
 
-    def iter_ancestors(self, node_id: str) -> AsyncIterator[Node]:
+    def iter_ancestors(self, node_id: str) -> AsyncGenerator[Node, None]:
         """Yields every ancestor of a node: parent first, root last."""
         return _nodes(lambda token: self.get_ancestors(node_id, page_size=10_000, page_token=token))
 
@@ -123,7 +123,7 @@ class SessionTreeClient:
         request = pb.GetSiblingsRequest(node_id=node_id, page_size=page_size, page_token=page_token or "")
         return await self._page(self._stub.GetSiblings, request)
 
-    def iter_siblings(self, node_id: str) -> AsyncIterator[Node]:
+    def iter_siblings(self, node_id: str) -> AsyncGenerator[Node, None]:
         """Yields every other child of a node's parent by index."""
         return _nodes(lambda token: self.get_siblings(node_id, page_size=1000, page_token=token))
 
@@ -132,7 +132,7 @@ class SessionTreeClient:
         request = pb.ListDescendantsRequest(node_id=node_id, page_size=page_size, page_token=page_token or "")
         return await self._page(self._stub.ListDescendants, request)
 
-    def iter_descendants(self, node_id: str) -> AsyncIterator[Node]:
+    def iter_descendants(self, node_id: str) -> AsyncGenerator[Node, None]:
         """Yields everything below a node, parents before children."""
         return _nodes(lambda token: self.list_descendants(node_id, page_size=1000, page_token=token))
 
@@ -147,7 +147,7 @@ class SessionTreeClient:
         reply = await self._caller.unary(self._stub.GetTree, request)
         return TreePage(tuple(map(convert.entry_in, reply.entries)), reply.next_page_token or None)
 
-    async def iter_tree(self, node_id: str | None = None) -> AsyncIterator[TreeEntry]:
+    async def iter_tree(self, node_id: str | None = None) -> AsyncGenerator[TreeEntry, None]:
         """Yields the forest, or one node and everything below it, parents before children."""
         token: str | None = ""
         while token is not None:
@@ -252,7 +252,7 @@ class _NodesReply(Protocol):
 _Reply = TypeVar("_Reply", bound=_NodesReply)
 
 
-async def _nodes(read: Callable[[str], Awaitable[NodePage]]) -> AsyncIterator[Node]:
+async def _nodes(read: Callable[[str], Awaitable[NodePage]]) -> AsyncGenerator[Node, None]:
     token: str | None = ""
     while token is not None:
         page = await read(token)

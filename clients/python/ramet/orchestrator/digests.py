@@ -1,6 +1,6 @@
 """Digests: what a reflection layer reads of every session."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from ramet.client import Client, SessionSlots, SessionStatus, SlotName, TreeEntry
@@ -28,7 +28,7 @@ class Digest:
 
 async def iter_digests(
     client: Client, *, label_prefix: str, status: SessionStatus | None, below: str | None
-) -> AsyncIterator[Digest]:
+) -> AsyncGenerator[Digest, None]:
     """Yields digests in the order of the forest: two calls per 1,000 nodes."""
     token: str | None = ""
     while token is not None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 
 from ramet.client import (
     Aborted,
@@ -101,7 +101,7 @@ class Orchestrator:
 
     def iter_digests(
         self, *, label_prefix: str = "", status: SessionStatus | None = None, below: str | None = None
-    ) -> AsyncIterator[Digest]:
+    ) -> AsyncGenerator[Digest, None]:
         """Yields the digests of the forest, or of one node and everything below it, in the order of the forest.
 
         Takes two calls per 1,000 nodes. A node without a session has no digest.

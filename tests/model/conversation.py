@@ -87,12 +87,12 @@ class Session:
 
     def inherited(self, history: str, count: int = 0) -> tuple[list[Rec], int]:
         """Returns what a fork inherits, and how many records of incomplete groups it leaves out."""
-        taken = {
-            "none": list,
-            "all": lambda: self.records,
-            "up_to_seq": lambda: [record for record in self.records if record.seq <= count],
-            "last": lambda: self.kept_by_trim(count),
-        }[history]()
+        if history == "up_to_seq":
+            taken = [record for record in self.records if record.seq <= count]
+        elif history == "last":
+            taken = self.kept_by_trim(count)
+        else:
+            taken = self.records if history == "all" else []
         left_out = incomplete(taken)
         return [record for position, record in enumerate(taken) if position not in left_out], len(left_out)
 

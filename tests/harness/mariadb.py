@@ -107,6 +107,13 @@ class MariaDb:
         self._process.wait(60)
         self._process = None
 
+    @property
+    def pid(self) -> int:
+        """The id of the running server's process."""
+        if self._process is None:
+            raise RuntimeError("The server does not run.")
+        return self._process.pid
+
     def remove(self) -> None:
         """Ends the server and removes all it stored."""
         self.stop(kill=True)

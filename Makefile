@@ -7,6 +7,7 @@ help: ## Tell what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: .venv/ready ## Make .venv with the locked packages and both distributions
+	@echo ".venv is ready."
 
 .venv/ready: requirements/dev.txt pyproject.toml clients/python/pyproject.toml
 	@scripts/setup

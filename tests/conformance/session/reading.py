@@ -12,19 +12,20 @@ from tests.conformance.session.making import append, history, pages, put, rewind
 ROLES = [pb.ROLE_SYSTEM, pb.ROLE_USER, pb.ROLE_ASSISTANT, pb.ROLE_USER, pb.ROLE_ASSISTANT, pb.ROLE_USER]
 
 
-@pytest.fixture
-def ten(storage: SessionStorageStub, session: str) -> str:
-    """A session with records r1 to r10, whose seqs are 1 to 10."""
-    append(storage, session, *users(10))
-    return session
-
-
 def listed(storage: SessionStorageStub, request: pb.ListRecordsRequest) -> list[str]:
     """The content of a whole list, through all its pages."""
     return [record.content for page in pages(storage, request) for record in page.records]
 
 
-class TestListingRecords:
+class WithTenRecords:
+    @pytest.fixture
+    def ten(self, storage: SessionStorageStub, session: str) -> str:
+        """A session with records r1 to r10, whose seqs are 1 to 10."""
+        append(storage, session, *users(10))
+        return session
+
+
+class TestListingRecords(WithTenRecords):
     def test_oldest_first_by_default(self, storage: SessionStorageStub, ten: str) -> None:
         names = [f"r{number}" for number in range(1, 11)]
         assert listed(storage, pb.ListRecordsRequest(session_id=ten)) == names
@@ -105,7 +106,7 @@ class TestListingRecords:
         assert listed(storage, pb.ListRecordsRequest(session_id=ten, before_seq=8)) == []
 
 
-class TestRecordPages:
+class TestRecordPages(WithTenRecords):
     def test_a_page_holds_a_hundred_by_default_and_a_thousand_at_most(
         self, storage: SessionStorageStub, session: str
     ) -> None:

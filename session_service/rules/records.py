@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
-from ramet_server.domain.errors import InvalidField, InvalidPageToken, too_large
+from ramet_server.domain.errors import InvalidField, InvalidPageToken
 from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from ramet_server.domain.limits import Limits
@@ -96,7 +96,7 @@ class RecordRules:
         requests.check_not_negative(query.before_seq, "before_seq")
         requests.check_not_negative(query.offset, "offset")
         if query.offset > MAX_OFFSET:
-            raise too_large("offset", MAX_OFFSET, "records", "offset")
+            raise InvalidField(f"offset must be at most {MAX_OFFSET}.", field="offset")
         limit = check_page_size(query.page_size, self._limits.default_page_size, self._limits.max_page_size)
         page = _Page(query, limit, call.space, self._limits.max_page_bytes)
         if not query.roles:

@@ -126,6 +126,9 @@ class MySqlBackend:
             # Closing the connection frees the lock even where RELEASE_LOCK could no longer be sent.
             connection.invalidate()
 
+    def forget_deleted(self, connection: Connection) -> None:
+        """Does nothing: logs and old pages are the server's own, and its operator's to keep short."""
+
     def interrupt(self, driver: Any, strike: int) -> None:
         """Stops the statement that runs on a driver connection, from another thread.
 

@@ -3,11 +3,12 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, insert, inspect, select, text
+from sqlalchemy import Connection, insert, inspect, select, text, update
 
 from ramet_server.database import schema
 from ramet_server.database.database import Database
@@ -15,7 +16,7 @@ from ramet_server.database.schema import SchemaState
 from ramet_server.database.tables import metadata
 from ramet_server.database.tables.session import context_slot, session
 from ramet_server.database.tables.tree import session_summary
-from ramet_server.domain.errors import DatabaseUnavailable, SchemaMismatch
+from ramet_server.domain.errors import DatabaseUnavailable, DeadlinePassed, SchemaMismatch
 from tests.database import counters, rows
 from tests.harness.mariadb import MariaDb
 
@@ -161,8 +162,7 @@ def test_a_set_up_that_fails_on_a_file_leaves_nothing(sqlite_url: str, monkeypat
 
 
 def test_a_file_that_is_no_database_is_unavailable(sqlite_url: str) -> None:
-    with open(sqlite_url.removeprefix("sqlite:///"), "wb") as file:
-        file.write(b"something else entirely" * 100)
+    Path(sqlite_url.removeprefix("sqlite:///")).write_bytes(b"something else entirely" * 100)
     database = Database.open(sqlite_url)
     with pytest.raises(DatabaseUnavailable):
         schema.prepare(database, counters.call())
@@ -206,6 +206,40 @@ def test_an_account_without_the_right_to_make_tables_is_told_unavailable(
         schema.prepare(database, counters.call())
     database.close()
     mariadb_server.execute(f"DROP USER '{name}'@'127.0.0.1'")
+
+
+@pytest.mark.mariadb
+def test_an_upgrade_waits_for_another_no_longer_than_its_deadline(mariadb_server: MariaDb, mariadb_url: str) -> None:
+    first, second = Database.open(mariadb_url), Database.open(mariadb_url)
+    with first.engine.connect() as connection, first.backend.schema_lock(connection, counters.call()):
+        with pytest.raises(DeadlinePassed):
+            schema.prepare(second, counters.call(1))
+        assert _state(second) is SchemaState.EMPTY
+    schema.prepare(second, counters.call())
+    first.close()
+    second.close()
+
+
+def test_erased_text_is_gone_from_the_files(sqlite_url: str) -> None:
+    database = Database.open(sqlite_url)
+    schema.prepare(database, counters.call())
+    call = counters.call()
+    secret = "hunter2" * 2000
+    erase = update(context_slot).where(context_slot.c.space_id == call.space).values(content=None)
+    database.write(
+        call, lambda connection: connection.execute(insert(context_slot), rows.slot(call.space, "main", secret))
+    )
+    database.write(call, lambda connection: connection.execute(erase))
+    database.forget_deleted(call)
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    files = list(path.parent.glob(f"{path.name}*"))
+    assert len(files) == 3
+    assert not any(b"hunter2" in file.read_bytes() for file in files)
+    database.close()
+
+
+def test_forgetting_is_possible_on_each_backend(database: Database) -> None:
+    database.forget_deleted(counters.call(20))
 
 
 def test_ids_are_compared_byte_for_byte(database: Database) -> None:

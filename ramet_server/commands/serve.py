@@ -1,7 +1,7 @@
 """The commands that serve: every service in one process, or one alone."""
 
 import asyncio
-import logging
+import json
 import signal
 import time
 from collections.abc import Sequence
@@ -17,11 +17,9 @@ from ramet_server.database.schema import prepare
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import SystemClock
 from ramet_server.serving.listen import Background, Server, Servicer, local_address
-from ramet_server.serving.logs import fields, logging_to
+from ramet_server.serving.logs import logging_to
 from ramet_server.serving.readiness import PING_SECONDS, StartRefused
 from ramet_server.serving.settings import Settings, settings_from, settings_options
-
-_log = logging.getLogger(__name__)
 
 
 @click.command("all", short_help="Serve every service on one port.")
@@ -64,6 +62,7 @@ async def _serve(
     server = make_server(settings, services, database, background)
     try:
         await server.start()
+        await server.wait_for_first_look()
         _announce(settings, services, server.address)
         await server.serve(stop)
         await _first_to_end(server.drain(), stop_now.wait())
@@ -109,11 +108,11 @@ async def _first_to_end(*works: Any) -> None:
 
 
 def _announce(settings: Settings, services: Sequence[ServedService], address: str) -> None:
-    """Tells people on standard output, or a log in JSON, where and how the server runs."""
+    """Tells on standard output where and how the server runs, in the form of the logs."""
     names = ", ".join(each.name for each in services)
     if settings.log_format == "json":
-        shown = settings.shown()
-        _log.info("Listening", extra=fields(address=address, services=names, version=__version__, settings=shown))
+        told = {"message": "Listening", "address": address, "services": names, "version": __version__}
+        click.echo(json.dumps(told | {"settings": settings.shown()}))
         return
     click.echo(f"ramet-server {__version__}: {names}")
     for name, value in settings.shown().items():

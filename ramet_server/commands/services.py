@@ -30,7 +30,7 @@ class ServedService:
 SESSION = ServedService(
     "session",
     session_pb2.DESCRIPTOR.services_by_name["SessionStorage"],
-    lambda database, limits, clock: session_service.build(database, limits, clock),  # type: ignore[attr-defined]  # to come
+    session_service.build,
     ("PutSession", '{"session": {"id": "main", "label": "Main"}}'),
 )
 

@@ -38,6 +38,10 @@ class Backend(Protocol):
         """Lets nobody else change the schema meanwhile, and makes the changes last at its end."""
         ...
 
+    def forget_deleted(self, connection: Connection) -> None:
+        """Removes what is kept of deleted text outside of tables, as far as a client can."""
+        ...
+
     def interrupt(self, driver: Any, strike: int) -> None:
         """Stops the statement that runs on a driver connection, from another thread; never raises."""
         ...

@@ -1,5 +1,6 @@
 """Units of work: where a connection comes from, what is retried, and what a caller is told."""
 
+import logging
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from ramet_server.database.faults import Fault, classify, refusal
 from ramet_server.database.interrupter import Interrupter, Watch
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import OutcomeUnknown, Overloaded, RametError
+
+_log = logging.getLogger(__name__)
 
 _ATTEMPTS = 3
 _LONGEST_QUEUE_S = 30.0
@@ -67,6 +70,13 @@ class Database:
         """
         return self._retried(call, partial(self._write_once, call, fn))
 
+    def forget_deleted(self, call: Call) -> None:
+        """Removes what the database keeps of erased text beside its tables, where a statement can do that.
+
+        Call it after an erasure; that others read at the moment may put it off to the next time.
+        """
+        self._retried(call, partial(self._read_once, call, self.backend.forget_deleted, False))
+
     def ping(self, call: Call) -> None:
         """Returns if the database answers before the call's deadline; never waits behind units of work."""
         self._retried(call, partial(self._ping_once, call))
@@ -112,6 +122,7 @@ class Database:
                 fault = classify(error)
                 if fault in (Fault.RACE, Fault.NO_WRITES):
                     raise
+                _log.warning("A COMMIT ended in an error, so its outcome is unknown: %s", error)
                 raise OutcomeUnknown("The connection was lost while the change was being committed.") from error
             return result
 

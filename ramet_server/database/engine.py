@@ -22,9 +22,9 @@ def parse_url(text: str) -> URL:
     """
     try:
         url = make_url(text)
-    except ArgumentError as fault:
+    except (ArgumentError, ValueError):
         # SQLAlchemy's own text repeats the URL, and with it the password.
-        raise ValueError("The database URL cannot be read; expected something like mysql://user@host/name.") from fault
+        raise ValueError("The database URL cannot be read; expected something like mysql://user@host/name.") from None
     if url.drivername in ("sqlite", "sqlite+pysqlite"):
         if not url.database or url.database == ":memory:" or "mode" in url.query or url.database.startswith("file:"):
             raise ValueError("SQLite needs a file, as in sqlite:///ramet.db; databases in memory are not supported.")

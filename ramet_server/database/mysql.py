@@ -1,6 +1,7 @@
 """MySQL 8 and MariaDB, through PyMySQL."""
 
 import hashlib
+import inspect
 import logging
 import math
 import socket
@@ -66,6 +67,10 @@ class MySqlBackend:
     def __init__(self, url: URL) -> None:
         self._url = url
         self._dialect = MySQLDialect_pymysql(dbapi=pymysql)
+        _, named = self._dialect.create_connect_args(url)
+        unknown = named.keys() - inspect.signature(DriverConnection.__init__).parameters.keys()
+        if unknown:
+            raise ValueError(f"The database URL has options that are not known: {', '.join(sorted(unknown))}.")
 
     def engine_options(self) -> dict[str, Any]:
         """Returns the dialect's keyword arguments of ``create_engine``."""
@@ -120,6 +125,9 @@ class MySqlBackend:
         finally:
             # Closing the connection frees the lock even where RELEASE_LOCK could no longer be sent.
             connection.invalidate()
+
+    def forget_deleted(self, connection: Connection) -> None:
+        """Does nothing: logs and old pages are the server's own, and its operator's to keep short."""
 
     def interrupt(self, driver: Any, strike: int) -> None:
         """Stops the statement that runs on a driver connection, from another thread.

@@ -4,13 +4,15 @@ import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
 from ramet_server.database.tables.shared import request_log
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.idempotency import DuplicateRequest, LoggedRequest, Mutation, Outcome
+
+_DELETES_AT_ONCE = 100
 
 
 class SqlRequestLog:
@@ -74,15 +76,16 @@ class SqlRequestLog:
 
 def purge_expired(connection: Connection, before: datetime, limit: int) -> int:
     """Deletes at most ``limit`` rows logged at ``before`` or earlier, oldest first; returns how many."""
-    keys = (request_log.c.space_id, request_log.c.service, request_log.c.request_id)
-    # Read first, so that the delete locks rows by their primary key only.
-    expired = connection.execute(
-        select(*keys).where(request_log.c.created_at <= before).order_by(request_log.c.created_at).limit(limit)
-    ).all()
-    if not expired:
-        return 0
-    return connection.execute(
-        delete(request_log).where(
-            tuple_(*keys).in_([tuple(row) for row in expired]), request_log.c.created_at <= before
-        )
-    ).rowcount
+    key = (request_log.c.space_id, request_log.c.service, request_log.c.request_id)
+    old = request_log.c.created_at <= before
+    # Read first, so that the deletes lock rows by their primary key only. A row may be renewed between.
+    rows = connection.execute(select(*key).where(old).order_by(request_log.c.created_at).limit(limit)).all()
+    deleted = 0
+    for start in range(0, len(rows), _DELETES_AT_ONCE):
+        # One OR per row, because SQLite scans the whole table for a list of row values.
+        keys = [
+            and_(*(column == part for column, part in zip(key, row, strict=True)))
+            for row in rows[start : start + _DELETES_AT_ONCE]
+        ]
+        deleted += connection.execute(delete(request_log).where(or_(*keys), old)).rowcount
+    return deleted

@@ -80,6 +80,10 @@ class SqliteBackend:
         yield
         connection.commit()
 
+    def forget_deleted(self, connection: Connection) -> None:
+        """Empties the write-ahead log, which still holds the pages as they were."""
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def interrupt(self, driver: sqlite3.Connection, strike: int) -> None:  # noqa: ARG002 - each strike is the same
         """Stops the statement that runs on a driver connection, from another thread."""
         driver.interrupt()

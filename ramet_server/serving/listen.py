@@ -26,6 +26,7 @@ CLIENT_PING_MS = 10_000
 """How often a client may ping; gRPC's own default of five minutes ends connections of ordinary clients."""
 
 _STUCK_THREAD_S = 5.0
+_CUT_THREAD_S = 1.0
 _REFUSING_S = 0.2
 _LAST_REPLIES_S = 0.5
 
@@ -86,6 +87,10 @@ class Server:
         self._tasks = [asyncio.create_task(self._readiness.keep(insist=self._insist), name="readiness")]
         self._tasks += [asyncio.create_task(self._beside(work), name="background") for work in self._background]
 
+    async def wait_for_first_look(self) -> None:
+        """Returns once the database was looked at; raises StartRefused where what was found forbids to serve."""
+        await self._first_of(self._readiness.looked)
+
     async def wait_until_ready(self) -> None:
         """Returns once calls may begin; raises StartRefused where they never will."""
         await self._first_of(self._readiness.ready)
@@ -111,24 +116,23 @@ class Server:
             await asyncio.wait_for(self._door.wait_until_empty(), max(0.0, until - time.monotonic()))
         # The last replies may still be on their way.
         await self._server.stop(max(_LAST_REPLIES_S, until - time.monotonic()))
-        await self._end()
+        await self._end(_STUCK_THREAD_S)
+        _log.info("Drained")
 
     async def stop_now(self) -> None:
         """Ends at once; calls in flight are cancelled. May be called while ``drain`` waits."""
         for task in self._tasks:
             task.cancel()
         await self._server.stop(None)
-        await self._end()
+        await self._end(_CUT_THREAD_S)
 
-    async def _end(self) -> None:
+    async def _end(self, patience_s: float) -> None:
         if self._ended:
             return
         self._ended = True
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if await asyncio.to_thread(self._workers.close, _STUCK_THREAD_S):
-            _log.info("Drained")
-        else:
-            _log.warning("Drained, but for a thread that is stuck in the database")
+        if not await asyncio.to_thread(self._workers.close, patience_s):
+            _log.warning("A thread is stuck in the database and will be left behind")
 
     async def _first_of(self, event: asyncio.Event) -> None:
         wait = asyncio.create_task(event.wait())

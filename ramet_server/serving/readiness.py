@@ -5,7 +5,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 
-from ramet_server.domain.errors import DatabaseUnavailable, RametError, SchemaMismatch, Unavailable
+from ramet_server.domain.errors import DatabaseUnavailable, RametError
 from ramet_server.serving.logs import fields
 from ramet_server.serving.workers import Workers
 
@@ -41,6 +41,8 @@ class Readiness:
         self._ping_seconds = ping_seconds
         self._refusal: RametError | None = DatabaseUnavailable("The server has not reached its database yet.")
         self._thread = Workers(1, 1, "ramet-readiness")
+        self.looked = asyncio.Event()
+        """Set once the database was looked at for the first time, whatever came out."""
         self.ready = asyncio.Event()
         """Set once calls may begin; never cleared."""
 
@@ -53,8 +55,8 @@ class Readiness:
     async def keep(self, *, insist: bool) -> None:
         """Makes the server ready and keeps its health true, until cancelled.
 
-        Raises StartRefused where the first look finds a schema that is not this server's, or with
-        ``insist`` no usable database at all. A database that comes later is waited for.
+        Raises StartRefused where the first look finds a database that it cannot work with, or with
+        ``insist`` none at all. A database that cannot be reached is waited for.
         """
         try:
             await self._become_ready(insist=insist)
@@ -67,19 +69,21 @@ class Readiness:
         while True:
             try:
                 await self._thread.run(self._prepare)
-            except Unavailable as error:
-                if first and (insist or isinstance(error, SchemaMismatch)):
-                    raise StartRefused(error.message) from error
+            except RametError as error:
+                if first and (insist or not isinstance(error, DatabaseUnavailable)):
+                    raise StartRefused(_for_operator(error)) from error
                 if first or type(error) is not type(self._refusal):
                     _log.warning("Not serving: %s", error.message, extra=fields(reason=error.reason))
                 self._refusal = error
             else:
                 break
             first = False
+            self.looked.set()
             # Replicas that wait for one database must not all come at the same moment.
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
             delay = min(delay * 2, _LONGEST_DELAY_S)
         self._refusal = None
+        self.looked.set()
         self.ready.set()
         await self._show(True)
         _log.info("Ready: the database is reached and its schema is this server's")
@@ -100,3 +104,9 @@ class Readiness:
                     _log.info("The database answers again")
                     await self._show(True)
                 healthy = True
+
+
+def _for_operator(error: RametError) -> str:
+    """Returns the error with the driver's own words, which clients are never told."""
+    cause = getattr(error.__cause__, "orig", None)
+    return f"{error.message.rstrip('.')}: {cause}." if cause is not None else error.message

@@ -5,6 +5,7 @@ messages but for their package, so one servicer answers under both names.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -57,17 +58,19 @@ class _Pools:
         _rename(file)
         self._beside.Add(file)
 
-    def FindFileByName(self, name: str) -> FileDescriptor:
+    def FindFileByName(self, name: str) -> "_File":
         try:
-            return self._pool.FindFileByName(name)
+            return _File(self._pool.FindFileByName(name))
         except KeyError:
-            return self._beside.FindFileByName(name)
+            return _File(self._beside.FindFileByName(name))
 
-    def FindFileContainingSymbol(self, name: str) -> FileDescriptor:
-        try:
-            return self._pool.FindFileContainingSymbol(name)
-        except KeyError:
-            return self._beside.FindFileContainingSymbol(name)
+    def FindFileContainingSymbol(self, name: str) -> "_File":
+        for pool in (self._pool, self._beside):
+            # A pool does not find every method and field by its own name, as grpcurl's "describe" asks for them.
+            for symbol in (name, name.rpartition(".")[0]):
+                with suppress(KeyError):
+                    return _File(pool.FindFileContainingSymbol(symbol))
+        raise KeyError(name)
 
     def FindMessageTypeByName(self, name: str) -> Descriptor:
         return self._pool.FindMessageTypeByName(name)
@@ -77,6 +80,35 @@ class _Pools:
 
     def FindAllExtensions(self, message: Descriptor) -> list[FieldDescriptor]:
         return list(self._pool.FindAllExtensions(message))
+
+
+class _File:
+    """A file that tells the JSON names of its fields, which stubs of Python leave out.
+
+    Without them grpcurl prints other names than clients that have the protos.
+    """
+
+    def __init__(self, file: FileDescriptor) -> None:
+        self._file = file
+        self.name = file.name
+
+    @property
+    def dependencies(self) -> "list[_File]":
+        return [_File(file) for file in self._file.dependencies]
+
+    def CopyToProto(self, proto: descriptor_pb2.FileDescriptorProto) -> None:
+        self._file.CopyToProto(proto)
+        for message in proto.message_type:
+            _name_fields(message)
+
+
+def _name_fields(message: descriptor_pb2.DescriptorProto) -> None:
+    for field in message.field:
+        if not field.HasField("json_name"):
+            first, *rest = field.name.split("_")
+            field.json_name = first + "".join(word[:1].upper() + word[1:] for word in rest)
+    for nested in message.nested_type:
+        _name_fields(nested)
 
 
 def _rename(file: descriptor_pb2.FileDescriptorProto) -> None:

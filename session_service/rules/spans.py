@@ -106,6 +106,25 @@ def count(spans: Iterable[Span]) -> int:
     return sum(span.count for span in spans)
 
 
+def take(spans: Sequence[Span], wanted: int, *, descending: bool = False) -> list[Span]:
+    """Returns the part that shows the first ``wanted`` records, or the last ones where ``descending``."""
+    part: list[Span] = []
+    for span in reversed(spans) if descending else spans:
+        if wanted <= 0:
+            break
+        if span.count > wanted:
+            first = span.last_seq - wanted + 1 if descending else span.first_seq
+            span = Span(span.origin, first, first + wanted - 1)
+        part.append(span)
+        wanted -= span.count
+    return part[::-1] if descending else part
+
+
+def skip(spans: Sequence[Span], offset: int, *, descending: bool = False) -> list[Span]:
+    """Returns what remains without the first ``offset`` records, or without the last ones where ``descending``."""
+    return take(spans, max(0, count(spans) - offset), descending=not descending)
+
+
 def seq_of_last(spans: Sequence[Span], wanted: int) -> int | None:
     """Returns the seq of the first of the most recent ``wanted`` records.
 

@@ -66,20 +66,17 @@ class ToolCall:
     """Empty: none."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewRecord:
-    """A record as a caller hands it over."""
+class _Texts:
+    """What new and kept records have in common: how large their text is."""
 
-    role: Role | None
-    """None where the caller gave none, or one that is unknown."""
-    content: str = ""
-    parts_json: str | None = None
-    tool_calls: tuple[ToolCall, ...] = ()
-    tool_call_id: str | None = None
-    name: str | None = None
-    client_time: str | None = None
-    """The client's own time as RFC 3339 text, to the nanosecond."""
-    metadata_json: str | None = None
+    __slots__ = ()
+
+    content: str
+    parts_json: str | None
+    tool_calls: tuple[ToolCall, ...]
+    tool_call_id: str | None
+    name: str | None
+    metadata_json: str | None
 
     def text_bytes(self) -> int:
         """Returns the size of all its text in bytes of UTF-8."""
@@ -93,7 +90,22 @@ class NewRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class NewRecord(_Texts):
+    """A record as a caller hands it over."""
+
+    role: Role
+    content: str = ""
+    parts_json: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    client_time: str | None = None
+    """The client's own time as RFC 3339 text, to the nanosecond."""
+    metadata_json: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record(_Texts):
     """A record as it is kept."""
 
     seq: int

@@ -1,6 +1,7 @@
 """Real servers for tests: in this process on a thread of its own, or as the program ``ramet-server``."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -112,6 +113,8 @@ class ServerProcess:
         """
         self.log = folder / "server.log"
         self.address = ""
+        self.output = ""
+        """What the program wrote to standard output so far as it was waited for."""
         self._command = command
         clean = {name: value for name, value in os.environ.items() if not name.startswith("RAMET_")}
         free = {"RAMET_LISTEN": "127.0.0.1:0", "RAMET_LAME_DUCK_SECONDS": "0"}
@@ -134,16 +137,21 @@ class ServerProcess:
 
     def start(self) -> None:
         """Starts the program and waits until it listens; raises RuntimeError with its log where it ends instead."""
+        self.address = ""
         with self.log.open("a") as log:
             self._process = subprocess.Popen(
                 list(self._command), env=self._environment, stdout=subprocess.PIPE, stderr=log, text=True
             )
         assert self._process.stdout is not None
         for line in self._process.stdout:
+            self.output += line
             if line.startswith("Listening on "):
                 self.address = line.removeprefix("Listening on ").strip()
+            elif line.startswith("{"):
+                self.address = json.loads(line)["address"]
+            if self.address:
                 return
-        code = self._process.wait(_START_TIMEOUT_S)
+        code = self.wait()
         raise RuntimeError(f"The server ended with {code}:\n{self.log.read_text()}")
 
     def terminate(self, timeout_s: float = 60.0) -> int:
@@ -153,7 +161,7 @@ class ServerProcess:
 
     def wait(self, timeout_s: float = 60.0) -> int:
         """Waits for the program's end and returns its exit code."""
-        self.process.communicate(timeout=timeout_s)
+        self.output += self.process.communicate(timeout=timeout_s)[0]
         return self.process.returncode
 
     def kill(self) -> None:

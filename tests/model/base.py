@@ -19,12 +19,21 @@ from tests.model.client import Answer, Client
 from tests.model.conversation import Moment, Session
 from tests.model.forest import Forest
 
-IDS = ["main", "Main", "b", "fork 1", "~"]
+_OFTEN = 6
+
+IDS = ["main", "Main", "b", "fork 1", "~", "0", "x" * 128]
 """Few, so that they meet often; two that differ only in case, one with a space, one at the alphabet's end."""
 
 ids = st.sampled_from(IDS)
+"""Ids for what is to be made."""
 
-EXPECTED = st.sampled_from(["absent", "absent", "current", "current", "stale"])
+known_sessions = st.runner().flatmap(lambda machine: st.sampled_from([*machine.sessions] * _OFTEN + IDS))
+"""Ids of sessions that are there, mostly."""
+
+known_nodes = st.runner().flatmap(lambda machine: st.sampled_from([*machine.forest.nodes] * _OFTEN + IDS))
+"""Ids of nodes that are there, mostly."""
+
+EXPECTED = st.sampled_from(["absent", "absent", "absent", "current", "current", "current", "stale"])
 """How an expected version or head stands to the current one."""
 
 _spaces = count()

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import grpc
+from google.protobuf import text_format
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
+from hypothesis import note
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -30,11 +32,18 @@ class Client:
 
     def attempt(self, method: "grpc.UnaryUnaryMultiCallable[Any, Answer]", request: Message) -> Answer | Refusal:
         """Makes a call; returns what it answered, whatever that is."""
+        kind = type(request).__name__.removesuffix("Request")
+        # Seen only of the sequence that failed.
+        note(f"  {kind}({_line(request)})")
         try:
-            return method(request, metadata=(("ramet-space", self.space),), timeout=_TIMEOUT_S)
+            answer = method(request, metadata=(("ramet-space", self.space),), timeout=_TIMEOUT_S)
         except grpc.RpcError as error:
             # What a stub raises is both, which its types do not say.
-            return _refusal(cast(grpc.Call, error))
+            refusal = _refusal(cast(grpc.Call, error))
+            note(f"    {refusal.reason}: {refusal.text}")
+            return refusal
+        note(f"    {_line(answer)}")
+        return answer
 
     def ask(
         self,
@@ -55,6 +64,10 @@ class Client:
         answer = self.ask(method, request)
         assert answer is not None
         return answer
+
+
+def _line(message: Message) -> str:
+    return text_format.MessageToString(message, as_one_line=True, as_utf8=True)
 
 
 def _refusal(error: grpc.Call) -> Refusal:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from ramet.tree.v1 import tree_pb2 as t
-from tests.model.base import IDS, ids
+from tests.model.base import IDS, known_nodes
 from tests.model.forest_rules import ForestRules
 from tests.model.session_rules import labels
 
@@ -19,7 +19,7 @@ page_sizes = st.integers(1, 4)
 class ForestReadRules(ForestRules):
     """Reads the forest in every way."""
 
-    @rule(node_id=ids)
+    @rule(node_id=known_nodes)
     def get_node(self, node_id: str) -> None:
         """Reads one node and its config."""
         node = self.node(node_id)
@@ -30,7 +30,7 @@ class ForestReadRules(ForestRules):
             self.compare_node(node, got)
             self.compare_config(node, config)
 
-    @rule(node_id=ids, page_size=page_sizes)
+    @rule(node_id=known_nodes, page_size=page_sizes)
     def list_around(self, node_id: str, page_size: int) -> None:
         """Lists what stands around a node."""
         forest, there = self.forest, self.visible(node_id)

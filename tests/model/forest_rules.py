@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import initialize, rule
 
 from ramet.session.v1 import session_pb2 as s
 from ramet.tree.v1 import tree_pb2 as t
-from tests.model.base import EXPECTED, Base, expectation, ids
+from tests.model.base import EXPECTED, IDS, Base, expectation, ids, known_nodes
 from tests.model.forest import Config, Node
 from tests.model.session_rules import labels, texts
 
-maybe_ids = st.none() | ids
+maybe_nodes = st.none() | known_nodes
 skill_lists = st.none() | st.lists(st.sampled_from(["search", "写"]), max_size=2)
 
 
@@ -52,13 +52,23 @@ class ForestRules(Base):
     def _version(self, node: Node | None, expected: str) -> int | None:
         return expectation(expected, node.version if node is not None else 1)
 
+    @initialize(above=st.lists(st.integers(0, 4), min_size=2, max_size=5))
+    def first_nodes(self, above: list[int]) -> None:
+        """Makes some nodes, each a root or below an earlier one, so that every run has something to work on."""
+        for number, parent in enumerate(above):
+            parent_id = IDS[parent] if parent < number else None
+            request = t.CreateSessionRequest(session_id=IDS[number], parent_id=parent_id)
+            got = self.client.get(self.tree.CreateSession, request)
+            self.forest.add(Node(IDS[number], parent_id, version=got.version))
+        self.check_forest()
+
     @rule(
         node_id=ids,
-        parent_id=maybe_ids,
+        parent_id=maybe_nodes,
         label=labels,
         source=st.sampled_from(["", "main", "gone"]),
         config=st.none() | st.tuples(st.none() | texts, skill_lists),
-        awaits=st.booleans(),
+        awaits=st.sampled_from([False, False, True]),
     )
     def create_node(
         self,
@@ -91,7 +101,7 @@ class ForestRules(Base):
             self.compare_node(node, got)
         self.check_forest()
 
-    @rule(node_id=ids, label=labels, expected=EXPECTED)
+    @rule(node_id=known_nodes, label=labels, expected=EXPECTED)
     def update_node(self, node_id: str, label: str, expected: str) -> None:
         """Changes a label."""
         node = self.node(node_id)
@@ -103,7 +113,7 @@ class ForestRules(Base):
             self.compare_node(node, got)
         self.check_forest()
 
-    @rule(node_id=ids, parent_id=maybe_ids, index=st.none() | st.integers(0, 3), expected=EXPECTED)
+    @rule(node_id=known_nodes, parent_id=maybe_nodes, index=st.none() | st.integers(0, 3), expected=EXPECTED)
     def move_node(self, node_id: str, parent_id: str | None, index: int | None, expected: str) -> None:
         """Moves a node with all that stands below it."""
         node = self.node(node_id)
@@ -137,7 +147,7 @@ class ForestRules(Base):
         self.check_forest(loose)
 
     @rule(
-        node_id=ids,
+        node_id=known_nodes,
         policy=st.sampled_from(t.DeletePolicy.values()),
         delete_sessions=st.booleans(),
         expected=EXPECTED,
@@ -181,7 +191,7 @@ class ForestRules(Base):
             if session_id in self.sessions:
                 del self.sessions[session_id]
 
-    @rule(node_id=ids, target_id=ids)
+    @rule(node_id=known_nodes, target_id=known_nodes)
     def add_ref(self, node_id: str, target_id: str) -> None:
         """Adds a cross reference."""
         node, target = self.node(node_id), self.node(target_id)
@@ -200,7 +210,7 @@ class ForestRules(Base):
             self.compare_node(node, got)
         self.check_forest()
 
-    @rule(node_id=ids, target_id=ids)
+    @rule(node_id=known_nodes, target_id=known_nodes)
     def remove_ref(self, node_id: str, target_id: str) -> None:
         """Removes a cross reference, which need not be there."""
         node = self.node(node_id)
@@ -215,7 +225,7 @@ class ForestRules(Base):
             self.compare_node(node, got)
         self.check_forest()
 
-    @rule(node_id=ids, prompt=st.none() | texts, skills=skill_lists, expected=EXPECTED)
+    @rule(node_id=known_nodes, prompt=st.none() | texts, skills=skill_lists, expected=EXPECTED)
     def put_config(self, node_id: str, prompt: str | None, skills: list[str] | None, expected: str) -> None:
         """Replaces a frozen config."""
         node = self.node(node_id)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from ramet.session.v1 import session_pb2 as s
-from tests.model.base import IDS, Base, ids
+from tests.model.base import IDS, Base, known_sessions
 from tests.model.client import Refusal
 from tests.model.conversation import SLOTS, Session, diff
 from tests.model.session_rules import labels, tag_lists
@@ -29,7 +29,7 @@ class ReadRules(Base):
     """Reads in every way, and repeats what was sent."""
 
     @rule(
-        session_id=ids,
+        session_id=known_sessions,
         roles=roles,
         after=bounds,
         before=bounds,
@@ -79,7 +79,11 @@ class ReadRules(Base):
             request.page_token = page.next_page_token
         self.compare_list(held, got)
 
-    @rule(session_id=ids, max_records=st.none() | st.integers(0, 8), max_characters=st.none() | st.integers(0, 200))
+    @rule(
+        session_id=known_sessions,
+        max_records=st.none() | st.integers(0, 8),
+        max_characters=st.none() | st.integers(0, 200),
+    )
     def get_context(self, session_id: str, max_records: int | None, max_characters: int | None) -> None:
         """Reads what a send needs."""
         session = self.sessions.get(session_id)
@@ -95,7 +99,7 @@ class ReadRules(Base):
         assert expected.incomplete_least <= got.incomplete_records <= expected.incomplete_most
         assert got.older_left_out == expected.older_left_out
 
-    @rule(left_id=ids, right_id=ids)
+    @rule(left_id=known_sessions, right_id=known_sessions)
     def diff_sessions(self, left_id: str, right_id: str) -> None:
         """Compares two sessions, or one with itself."""
         left, right = self.sessions.get(left_id), self.sessions.get(right_id)
@@ -116,8 +120,8 @@ class ReadRules(Base):
         archived=st.none() | st.booleans(),
         tags=tag_lists,
         prefix=labels.map(lambda label: label[:2]),
-        since=st.none() | ids,
-        before=st.none() | ids,
+        since=st.none() | known_sessions,
+        before=st.none() | known_sessions,
     )
     def list_sessions(
         self,
@@ -166,7 +170,10 @@ class ReadRules(Base):
         for session, told in zip(held, got, strict=True):
             self.compare_session(session, told)
 
-    @rule(wanted=st.lists(ids, min_size=1, max_size=6), slots=st.lists(st.sampled_from(SLOTS), max_size=3, unique=True))
+    @rule(
+        wanted=st.lists(known_sessions, min_size=1, max_size=6),
+        slots=st.lists(st.sampled_from(SLOTS), max_size=3, unique=True),
+    )
     def batches(self, wanted: list[str], slots: list[str]) -> None:
         """Reads metadata and slots of many sessions."""
         once = list(dict.fromkeys(wanted))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import initialize, rule
 
 from ramet.session.v1 import session_pb2 as s
-from tests.model.base import EXPECTED, Base, expectation, ids, moment
+from tests.model.base import EXPECTED, IDS, Base, expectation, ids, known_sessions, moment
 from tests.model.conversation import INSIGHT, PROMPT, Rec, Session
 from tests.model.session_rules import labels, metadata, tag_lists, texts
 
@@ -48,8 +48,20 @@ positions = st.integers(0, 7)
 class RecordRules(Base):
     """Changes what sessions show."""
 
+    @initialize(history=histories)
+    def first_sessions(self, history: list[s.Record]) -> None:
+        """Makes two sessions, so that every run has something to work on."""
+        for session_id in IDS[:2]:
+            session = self.sessions[session_id] = Session(session_id)
+            request = s.PutSessionRequest(session=s.Session(id=session_id))
+            session.created_at = moment(self.client.get(self.storage.PutSession, request).created_at)
+            append = s.AppendRecordsRequest(session_id=session_id, records=history)
+            got = self.client.get(self.storage.AppendRecords, append)
+            self._take(session, [s.Record.FromString(one.SerializeToString()) for one in history], list(got.seqs))
+            session.last_active_at = moment(got.session.last_active_at)
+
     @rule(
-        session_id=ids,
+        session_id=known_sessions,
         history=histories,
         expected=EXPECTED,
         consume=EXPECTED,
@@ -96,7 +108,7 @@ class RecordRules(Base):
         session.records = session.records + [Rec(seq, message) for seq, message in zip(seqs, history, strict=True)]
         session.head = seqs[-1]
 
-    @rule(session_id=ids, keep_last=st.integers(0, 8), expected=EXPECTED)
+    @rule(session_id=known_sessions, keep_last=st.integers(0, 8), expected=EXPECTED)
     def trim(self, session_id: str, keep_last: int, expected: str) -> None:
         """Keeps the most recent records."""
         session = self.sessions.get(session_id)
@@ -119,7 +131,12 @@ class RecordRules(Base):
             session.records, session.floor = kept, got.floor_seq
         self._check_all()
 
-    @rule(session_id=ids, position=positions, where=st.sampled_from(["at", "at", "below", "above"]), expected=EXPECTED)
+    @rule(
+        session_id=known_sessions,
+        position=positions,
+        where=st.sampled_from(["at", "at", "below", "above"]),
+        expected=EXPECTED,
+    )
     def truncate(self, session_id: str, position: int, where: str, expected: str) -> None:
         """Rewinds to a record, to the floor, or to where nothing is."""
         session = self.sessions.get(session_id)
@@ -138,7 +155,7 @@ class RecordRules(Base):
             session.records, session.head = kept, got.head_seq
         self._check_all()
 
-    @rule(session_id=ids, position=positions, where=st.sampled_from(["at", "at", "at", "below", "above"]))
+    @rule(session_id=known_sessions, position=positions, where=st.sampled_from(["at", "at", "at", "below", "above"]))
     def erase(self, session_id: str, position: int, where: str) -> None:
         """Erases a record, everywhere."""
         session = self.sessions.get(session_id)
@@ -155,7 +172,7 @@ class RecordRules(Base):
         self._check_all()
 
     @rule(
-        source_id=ids,
+        source_id=known_sessions,
         child_id=ids,
         history=st.sampled_from(["none", "all", "all", "up_to_seq", "last", "records"]),
         position=positions,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from ramet.session.v1 import session_pb2 as s
-from tests.model.base import EXPECTED, Base, expectation, ids, moment
+from tests.model.base import EXPECTED, Base, expectation, ids, known_sessions, moment
 from tests.model.conversation import INSIGHT, MEMORY, PROMPT, SLOTS, Session
 
 labels = st.sampled_from(["", "Label", "label", "L_bel%", "标签 🌱"])
@@ -29,7 +29,7 @@ class SessionRules(Base):
     """Creates, updates, archives, restores and deletes sessions, and writes their slots."""
 
     @rule(
-        session_id=ids,
+        session_id=ids | known_sessions,
         label=labels,
         tags=tag_lists,
         metadata_json=metadata,
@@ -86,7 +86,7 @@ class SessionRules(Base):
         self.compare_session(session, got)
         return self.check_session(session_id)
 
-    @rule(session_id=ids, archive=st.booleans(), expected=EXPECTED)
+    @rule(session_id=known_sessions, archive=st.booleans(), expected=EXPECTED)
     def archive_or_restore(self, session_id: str, archive: bool, expected: str) -> None:
         """Archives or restores a session."""
         session = self.sessions.get(session_id)
@@ -104,7 +104,7 @@ class SessionRules(Base):
             self.compare_session(session, got)
         self.check_session(session_id)
 
-    @rule(session_id=ids, expected=EXPECTED)
+    @rule(session_id=known_sessions, expected=EXPECTED)
     def delete_session(self, session_id: str, expected: str) -> None:
         """Deletes a session; its forks keep what they show."""
         session = self.sessions.get(session_id)
@@ -123,7 +123,7 @@ class SessionRules(Base):
         """Takes a deleted session out of the model."""
         del self.sessions[session_id]
 
-    @rule(session_id=ids, name=st.sampled_from(SLOTS), content=texts | st.none(), expected=EXPECTED)
+    @rule(session_id=known_sessions, name=st.sampled_from(SLOTS), content=texts | st.none(), expected=EXPECTED)
     def put_slot(self, session_id: str, name: str, content: str | None, expected: str) -> None:
         """Writes or unsets a slot."""
         session = self.sessions.get(session_id)

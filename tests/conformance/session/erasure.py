@@ -37,13 +37,14 @@ def erase(storage: SessionStorageStub, session_id: str, seq: int) -> pb.Record:
     return storage.EraseRecord(pb.EraseRecordRequest(session_id=session_id, seq=seq))
 
 
-@pytest.fixture
-def secret(space: str) -> str:
-    """A text that stands nowhere else in the database."""
-    return f"secret-of-{space}"
+class WithASecret:
+    @pytest.fixture
+    def secret(self, space: str) -> str:
+        """A text that stands nowhere else in the database."""
+        return f"secret-of-{space}"
 
 
-class TestErasingRecords:
+class TestErasingRecords(WithASecret):
     def test_content_and_json_go_and_the_place_stays(
         self, storage: SessionStorageStub, session: str, backend: Backend, secret: str
     ) -> None:
@@ -127,7 +128,7 @@ class TestErasingRecords:
         assert texts(storage, session) == ["kept"]
 
 
-class TestWhatNobodyShows:
+class TestWhatNobodyShows(WithASecret):
     """Records that no session shows any more are erased by the call that dropped the last of them."""
 
     def test_deleting_the_only_session_erases_everything_of_it(

@@ -132,17 +132,18 @@ def state(storage: SessionStorageStub) -> list[Message]:
     return seen
 
 
-@pytest.fixture
-def main(storage: SessionStorageStub) -> str:
-    """The session that the mutations write to."""
-    put(storage, "main")
-    append(storage, "main", *users(3))
-    put_insight(storage, "main", "insight")
-    put_memory(storage, "main", "memory")
-    return "main"
+class OverASession:
+    @pytest.fixture
+    def main(self, storage: SessionStorageStub) -> str:
+        """The session that the mutations write to."""
+        put(storage, "main")
+        append(storage, "main", *users(3))
+        put_insight(storage, "main", "insight")
+        put_memory(storage, "main", "memory")
+        return "main"
 
 
-class TestEveryMutation:
+class TestEveryMutation(OverASession):
     def test_every_method_that_takes_a_request_id_is_tried(self) -> None:
         [service] = pb.DESCRIPTOR.services_by_name.values()
         taking = [method.name for method in service.methods if "request_id" in method.input_type.fields_by_name]
@@ -221,7 +222,7 @@ class TestEveryMutation:
         assert state(storage) == before
 
 
-class TestRepeats:
+class TestRepeats(OverASession):
     def test_a_repeated_append_tells_the_session_as_it_is_now(self, storage: SessionStorageStub, main: str) -> None:
         first = append(storage, main, user("once"), turn_delta=1, request_id=ONCE)
         append(storage, main, user("later"), turn_delta=1)

@@ -250,7 +250,10 @@ class TestCharacters:
             (pb.Record(role=pb.ROLE_USER, parts_json='"\x00"'), "records[0].parts_json"),
             (pb.Record(role=pb.ROLE_USER, parts_json='"\\u0000"'), "records[0].parts_json"),
             (pb.Record(role=pb.ROLE_USER, metadata_json='{"\\u0000": 1}'), "records[0].metadata_json"),
-            (calling("a\x00"), "records[0].tool_calls[0].id"),
+            (
+                pb.Record(role=pb.ROLE_ASSISTANT, tool_calls=[pb.ToolCall(id="a\x00", name="n")]),
+                "records[0].tool_calls[0].id",
+            ),
             (calling("a", arguments_json='{"a": "\\u0000"}'), "records[0].tool_calls[0].arguments_json"),
         ],
     )

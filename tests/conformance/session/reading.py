@@ -6,17 +6,10 @@ import pytest
 
 from ramet.session.v1 import session_pb2 as pb
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
-from tests.conformance.refusing import bad_field, bad_page_token, unknown_session
+from tests.conformance.refusing import bad_field, bad_page_token, too_large, unknown_session
 from tests.conformance.session.making import append, history, pages, put, rewind, trim, user, users
 
 ROLES = [pb.ROLE_SYSTEM, pb.ROLE_USER, pb.ROLE_ASSISTANT, pb.ROLE_USER, pb.ROLE_ASSISTANT, pb.ROLE_USER]
-
-
-@pytest.fixture
-def ten(storage: SessionStorageStub, session: str) -> str:
-    """A session with records r1 to r10, whose seqs are 1 to 10."""
-    append(storage, session, *users(10))
-    return session
 
 
 def listed(storage: SessionStorageStub, request: pb.ListRecordsRequest) -> list[str]:
@@ -24,7 +17,15 @@ def listed(storage: SessionStorageStub, request: pb.ListRecordsRequest) -> list[
     return [record.content for page in pages(storage, request) for record in page.records]
 
 
-class TestListingRecords:
+class WithTenRecords:
+    @pytest.fixture
+    def ten(self, storage: SessionStorageStub, session: str) -> str:
+        """A session with records r1 to r10, whose seqs are 1 to 10."""
+        append(storage, session, *users(10))
+        return session
+
+
+class TestListingRecords(WithTenRecords):
     def test_oldest_first_by_default(self, storage: SessionStorageStub, ten: str) -> None:
         names = [f"r{number}" for number in range(1, 11)]
         assert listed(storage, pb.ListRecordsRequest(session_id=ten)) == names
@@ -105,7 +106,7 @@ class TestListingRecords:
         assert listed(storage, pb.ListRecordsRequest(session_id=ten, before_seq=8)) == []
 
 
-class TestRecordPages:
+class TestRecordPages(WithTenRecords):
     def test_a_page_holds_a_hundred_by_default_and_a_thousand_at_most(
         self, storage: SessionStorageStub, session: str
     ) -> None:
@@ -219,5 +220,5 @@ class TestRecordPages:
                 storage.ListRecords(wanted)
 
     def test_an_offset_beyond_a_million_is_refused(self, storage: SessionStorageStub, ten: str) -> None:
-        with bad_field("offset"):
+        with too_large(1_000_000, names="offset"):
             storage.ListRecords(pb.ListRecordsRequest(session_id=ten, offset=1_000_001))

@@ -24,13 +24,12 @@ from tests.conformance.session.making import (
 )
 
 
-@pytest.fixture
-def other(backend: Backend, space: str) -> SessionStorageStub:
-    """The same service, within another space of the test's own."""
-    return SessionStorageStub(within(backend.channel, f"{space}-other"))
-
-
 class TestSpaces:
+    @pytest.fixture
+    def other(self, backend: Backend, space: str) -> SessionStorageStub:
+        """The same service, within another space of the test's own."""
+        return SessionStorageStub(within(backend.channel, f"{space}-other"))
+
     def test_the_same_id_in_two_spaces_is_two_sessions(
         self, storage: SessionStorageStub, other: SessionStorageStub
     ) -> None:

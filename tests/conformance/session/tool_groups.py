@@ -72,14 +72,13 @@ def longest_clean_suffix(conversation: list[pb.Record], most: int) -> list[str]:
     raise AssertionError("the empty end is always clean")
 
 
-@pytest.fixture
-def talk(storage: SessionStorageStub, session: str, request: pytest.FixtureRequest) -> str:
-    """A session that holds the conversation that the test is parametrized with."""
-    append(storage, session, *request.param)
-    return session
-
-
 class TestWholeGroups:
+    @pytest.fixture
+    def talk(self, storage: SessionStorageStub, session: str, request: pytest.FixtureRequest) -> str:
+        """A session that holds the conversation that the test is parametrized with."""
+        append(storage, session, *request.param)
+        return session
+
     @pytest.mark.parametrize(("talk", "keep"), CUTS, indirect=["talk"])
     def test_a_trim_at_every_n_leaves_no_orphan(
         self, storage: SessionStorageStub, talk: str, keep: int, request: pytest.FixtureRequest

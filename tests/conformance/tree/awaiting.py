@@ -31,16 +31,15 @@ from tests.conformance.tree.making import (
 )
 
 
-@pytest.fixture
-def half_made(tree: SessionTreeStub) -> str:
-    """A node `h` below `a`, beside `b`, that awaits its content: what a crash between the steps of a fork leaves."""
-    grow(tree, "a a/b x")
-    create(tree, "h", "a", source="b", label="hidden", config=pb.Config(system_prompt="p"), awaits_content=True)
-    return "h"
-
-
 class TestHalfMade:
     """letta: a crash between the steps of a fork leaves nothing half-made to see."""
+
+    @pytest.fixture
+    def half_made(self, tree: SessionTreeStub) -> str:
+        """A node `h` below `a`, beside `b`, that awaits its content: what a crash in the midst of a fork leaves."""
+        grow(tree, "a a/b x")
+        create(tree, "h", "a", source="b", label="hidden", config=pb.Config(system_prompt="p"), awaits_content=True)
+        return "h"
 
     def test_no_list_shows_it(self, tree: SessionTreeStub, half_made: str) -> None:
         create(tree, "r", awaits_content=True)

@@ -74,14 +74,6 @@ class TestDeleting:
         delete(tree, "b", REPARENT)
         assert outline(tree) == "a k(m) l c"
 
-    def test_more_than_a_thousand_are_counted_and_the_first_named(self, tree: SessionTreeStub) -> None:
-        create(tree, "a")
-        for number in range(1001):
-            create(tree, f"c{number}", "a")
-        reply = delete(tree, "a", CASCADE)
-        assert (reply.deleted_count, len(reply.deleted_node_ids)) == (1002, 1000)
-        assert nodes(tree) == []
-
     def test_refs_from_and_to_deleted_nodes_go(self, tree: SessionTreeStub) -> None:
         grow(tree, "a a/x b c")
         add_ref(tree, "b", "x")

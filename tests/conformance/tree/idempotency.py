@@ -72,14 +72,15 @@ def state(tree: SessionTreeStub) -> list[Message]:
     return [*found, *(tree.GetConfig(pb.GetConfigRequest(node_id=entry.node.id)) for entry in found)]
 
 
-@pytest.fixture(autouse=True)
-def forest(tree: SessionTreeStub) -> None:
-    """The forest that the mutations write to."""
-    grow(tree, "a a/b a/c x")
-    add_ref(tree, "c", "x")
+class OverAForest:
+    @pytest.fixture(autouse=True)
+    def forest(self, tree: SessionTreeStub) -> None:
+        """The forest that the mutations write to."""
+        grow(tree, "a a/b a/c x")
+        add_ref(tree, "c", "x")
 
 
-class TestEveryTreeMutation:
+class TestEveryTreeMutation(OverAForest):
     def test_every_method_that_takes_a_request_id_is_tried(self) -> None:
         [service] = pb.DESCRIPTOR.services_by_name.values()
         taking = [method.name for method in service.methods if "request_id" in method.input_type.fields_by_name]
@@ -133,7 +134,7 @@ class TestEveryTreeMutation:
         assert state(tree) == before
 
 
-class TestTreeRepeats:
+class TestTreeRepeats(OverAForest):
     def test_a_repeated_create_without_an_id_names_the_same_node(self, tree: SessionTreeStub) -> None:
         first = create(tree, request_id=ONCE)
         assert create(tree, request_id=ONCE) == first

@@ -103,20 +103,6 @@ class TestLists:
     def test_an_empty_space_has_an_empty_forest(self, tree: SessionTreeStub) -> None:
         assert nodes(tree) == roots(tree) == entries(tree) == []
 
-    def test_a_page_holds_a_hundred_by_default_and_a_thousand_at_most(self, tree: SessionTreeStub) -> None:
-        create(tree, "a")
-        for number in range(1001):
-            create(tree, f"c{number:04}", "a")
-        assert len(tree.ListNodes(pb.ListNodesRequest()).nodes) == 100
-        assert len(tree.ListNodes(pb.ListNodesRequest(page_size=5000)).nodes) == 1000
-        assert len(tree.ListChildren(pb.ListChildrenRequest(node_id="a")).nodes) == 100
-        assert len(tree.ListChildren(pb.ListChildrenRequest(node_id="a", page_size=5000)).nodes) == 1000
-        assert len(tree.GetTree(pb.GetTreeRequest()).entries) == 1000
-        assert len(tree.GetTree(pb.GetTreeRequest(page_size=5000)).entries) == 1002
-        assert len(tree.ListDescendants(pb.ListDescendantsRequest(node_id="a")).nodes) == 1000
-        assert len(tree.GetSiblings(pb.GetSiblingsRequest(node_id="c0500", page_size=5000)).nodes) == 1000
-        assert siblings(tree, "c0000", 300) == [f"c{number:04}" for number in range(1, 1001)]
-
 
 class TestNodeFilters:
     @pytest.mark.parametrize("prefix", ["a", "A", "a%", "a_", "é", "e", "计", "a ", "😀"])

@@ -113,16 +113,6 @@ class TestReadingNodes:
         with unknown_node():
             get(tree, "nobody")
 
-    def test_a_node_names_its_first_thousand_children_and_counts_all(self, tree: SessionTreeStub) -> None:
-        create(tree, "a")
-        names = [f"c{number:04}" for number in range(1002)]
-        for name in names:
-            create(tree, name, "a")
-        node = get(tree, "a")
-        assert list(node.children) == names[:1000]
-        assert node.child_count == 1002
-        assert children(tree, "a", page_size=400) == names
-
 
 class TestRenamingNodes:
     def test_a_label_changes_and_counts_the_version(self, tree: SessionTreeStub) -> None:

@@ -12,13 +12,12 @@ from tests.conformance.refusing import unknown_node
 from tests.conformance.tree.making import CASCADE, add_ref, create, delete, get, grow, move, nodes, outline
 
 
-@pytest.fixture
-def other(backend: Backend, space: str) -> SessionTreeStub:
-    """The same service, within another space of the test's own."""
-    return SessionTreeStub(within(backend.channel, f"{space}-other"))
-
-
 class TestTreeSpaces:
+    @pytest.fixture
+    def other(self, backend: Backend, space: str) -> SessionTreeStub:
+        """The same service, within another space of the test's own."""
+        return SessionTreeStub(within(backend.channel, f"{space}-other"))
+
     def test_the_same_id_in_two_spaces_is_two_nodes(self, tree: SessionTreeStub, other: SessionTreeStub) -> None:
         """adk-python#1641: two spaces both use `main`; no reads, counts or deletes across."""
         for here, name in ((tree, "one"), (other, "two")):

@@ -68,6 +68,15 @@ def test_seq_of_last_cuts_before_the_most_recent(history: list[Span], wanted: in
     assert spans.count(history) == len(records)
 
 
+@given(histories(), st.integers(0, 30), st.booleans())
+def test_take_and_skip_divide_a_history(history: list[Span], wanted: int, descending: bool) -> None:
+    records = spelt(history)
+    end = max(0, len(records) - wanted)
+    first, rest = (records[end:], records[:end]) if descending else (records[:wanted], records[wanted:])
+    assert spelt(spans.take(history, wanted, descending=descending)) == first
+    assert spelt(spans.skip(history, wanted, descending=descending)) == rest
+
+
 @given(histories(), st.integers(0, 30))
 def test_places_are_found(history: list[Span], seq: int) -> None:
     records = spelt(history)

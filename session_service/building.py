@@ -1,0 +1,44 @@
+"""Puts the service together."""
+
+from ramet_server.database import schema
+from ramet_server.database.database import Database
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.limits import Limits
+from session_service.rules.contexts import ContextRules
+from session_service.rules.deletion import DeletionRules
+from session_service.rules.diffs import DiffRules
+from session_service.rules.erasure import ErasureRules
+from session_service.rules.forks import ForkRules
+from session_service.rules.records import RecordRules
+from session_service.rules.sessions import SessionRules
+from session_service.rules.slots import SlotRules
+from session_service.rules.sweeping import SweepRules
+from session_service.rules.trimming import TrimRules
+from session_service.servicer import SessionStorageServicer
+from session_service.store.unit import SqlStore
+
+
+def build(database: Database, limits: Limits, clock: Clock) -> SessionStorageServicer:
+    """Returns the service over a database."""
+    store = SqlStore(database, clock, limits.request_id_hours)
+    erasure = ErasureRules(store, clock)
+    return SessionStorageServicer(
+        sessions=SessionRules(store, limits, clock),
+        deletion=DeletionRules(store, clock, erasure),
+        records=RecordRules(store, limits, clock),
+        trimming=TrimRules(store, clock, erasure),
+        erasure=erasure,
+        slots=SlotRules(store, limits, clock),
+        contexts=ContextRules(store),
+        forks=ForkRules(store, limits, clock),
+        diffs=DiffRules(store),
+        limits=limits,
+        schema_revision=schema.head(),
+    )
+
+
+def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
+    """Returns the service's part of the background sweep."""
+    store = SqlStore(database, clock, limits.request_id_hours)
+    erasure = ErasureRules(store, clock)
+    return SweepRules(DeletionRules(store, clock, erasure), erasure)

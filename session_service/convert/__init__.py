@@ -1,0 +1,1 @@
+"""Messages to values, and values to messages, a module per noun."""

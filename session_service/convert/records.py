@@ -1,0 +1,141 @@
+"""Messages about records."""
+
+from collections.abc import Iterable, Sequence
+
+from ramet.session.v1 import session_pb2 as pb
+from session_service.convert.requests import known, moment_message, moment_of_text, moment_text
+from session_service.convert.sessions import session_message
+from session_service.rules.appending import Append, Appended
+from session_service.rules.records import RecordPage, RecordQuery
+from session_service.rules.trimming import Trim, Trimmed, Truncate
+from session_service.rules.values import NewRecord, Record, Role, ToolCall
+
+_ROLES = {
+    pb.ROLE_SYSTEM: Role.SYSTEM,
+    pb.ROLE_USER: Role.USER,
+    pb.ROLE_ASSISTANT: Role.ASSISTANT,
+    pb.ROLE_TOOL: Role.TOOL,
+}
+_ROLE_NUMBERS = {role: number for number, role in _ROLES.items()}
+_DESCENDING = {
+    pb.RECORD_ORDER_UNSPECIFIED: False,
+    pb.RECORD_ORDER_ASCENDING: False,
+    pb.RECORD_ORDER_DESCENDING: True,
+}
+
+
+def record_message(record: Record) -> pb.Record:
+    """Writes a record."""
+    message = pb.Record(
+        seq=record.seq,
+        role=_ROLE_NUMBERS[record.role],
+        content=record.content,
+        parts_json=record.parts_json or "",
+        tool_call_id=record.tool_call_id or "",
+        name=record.name or "",
+        metadata_json=record.metadata_json or "",
+        created_at=moment_message(record.created_at),
+    )
+    for call in record.tool_calls:
+        message.tool_calls.add(id=call.call_id, name=call.name, arguments_json=call.arguments_json)
+    if record.client_time is not None:
+        message.client_time.CopyFrom(moment_of_text(record.client_time))
+    if record.erased_at is not None:
+        message.erased_at.CopyFrom(moment_message(record.erased_at))
+    return message
+
+
+def record_messages(records: Iterable[Record]) -> Iterable[pb.Record]:
+    """Writes records."""
+    return map(record_message, records)
+
+
+def new_records(messages: Sequence[pb.Record], field: str) -> list[NewRecord]:
+    """Reads records as a caller hands them over; ``field`` is the path of their list."""
+    return [_new_record(message, f"{field}[{place}]") for place, message in enumerate(messages)]
+
+
+def _new_record(message: pb.Record, at: str) -> NewRecord:
+    client_time = None
+    if message.HasField("client_time"):
+        client_time = moment_text(message.client_time, f"{at}.client_time")
+    return NewRecord(
+        role=known(_ROLES, message.role, f"{at}.role"),
+        content=message.content,
+        parts_json=message.parts_json or None,
+        tool_calls=tuple(ToolCall(call.id, call.name, call.arguments_json) for call in message.tool_calls),
+        tool_call_id=message.tool_call_id or None,
+        name=message.name or None,
+        client_time=client_time,
+        metadata_json=message.metadata_json or None,
+    )
+
+
+def append(request: pb.AppendRecordsRequest) -> Append:
+    """Reads what is to be appended."""
+    return Append(
+        session_id=request.session_id,
+        records=new_records(request.records, "records"),
+        expected_head_seq=request.expected_head_seq if request.HasField("expected_head_seq") else None,
+        consume_insight_version=(
+            request.consume_insight_version if request.HasField("consume_insight_version") else None
+        ),
+        turn_delta=request.turn_delta,
+    )
+
+
+def appended_message(appended: Appended) -> pb.AppendRecordsResponse:
+    """Writes what an append did."""
+    return pb.AppendRecordsResponse(
+        seqs=appended.seqs,
+        session=None if appended.session is None else session_message(appended.session),
+        insight_consumed=appended.insight_consumed,
+        insight_version=appended.insight_version,
+    )
+
+
+def record_query(request: pb.ListRecordsRequest) -> RecordQuery:
+    """Reads which records are wanted."""
+    return RecordQuery(
+        session_id=request.session_id,
+        roles=tuple(known(_ROLES, role, f"roles[{place}]") for place, role in enumerate(request.roles)),
+        after_seq=request.after_seq if request.HasField("after_seq") else None,
+        before_seq=request.before_seq if request.HasField("before_seq") else None,
+        descending=known(_DESCENDING, request.order, "order"),
+        page_size=request.page_size,
+        offset=request.offset,
+        page_token=request.page_token,
+    )
+
+
+def page_message(page: RecordPage) -> pb.ListRecordsResponse:
+    """Writes a page of records."""
+    return pb.ListRecordsResponse(
+        records=record_messages(page.records),
+        next_page_token=page.next_page_token,
+        head_seq=page.head_seq,
+        floor_seq=page.floor_seq,
+    )
+
+
+def trim(request: pb.TrimRecordsRequest) -> Trim:
+    """Reads how many records are to be kept."""
+    return Trim(
+        session_id=request.session_id,
+        keep_last=request.keep_last,
+        expected_head_seq=request.expected_head_seq if request.HasField("expected_head_seq") else None,
+    )
+
+
+def trimmed_message(trimmed: Trimmed) -> pb.TrimRecordsResponse:
+    """Writes what a trim left."""
+    return pb.TrimRecordsResponse(kept_records=trimmed.kept_records, floor_seq=trimmed.floor_seq)
+
+
+def truncate(request: pb.TruncateRecordsRequest) -> Truncate:
+    """Reads where a rewind goes."""
+    return Truncate(
+        session_id=request.session_id,
+        after_seq=request.after_seq,
+        expected_head_seq=request.expected_head_seq if request.HasField("expected_head_seq") else None,
+    )

@@ -1,0 +1,108 @@
+"""The transactional part of an append, apart from opening the unit: other units may hold several."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from session_service.rules import requests, spans
+from session_service.rules.history import History
+from session_service.rules.ports import UnitOfWork
+from session_service.rules.tool_groups import Tracker
+from session_service.rules.values import LightRecord, NewRecord, Record, Session, SlotName
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """What one append asks for."""
+
+    session_id: str
+    records: Sequence[NewRecord]
+    expected_head_seq: int | None = None
+    consume_insight_version: int | None = None
+    turn_delta: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What an append did."""
+
+    seqs: tuple[int, ...]
+    session: Session | None
+    """None where a repeated request finds its session gone."""
+    insight_consumed: bool = False
+    insight_version: int = 0
+
+
+def append_in(unit: UnitOfWork, append: Append, sizes: Sequence[int], now: datetime) -> Appended:
+    """Appends checked records, whose sizes are given, to a session that this unit locks."""
+    before = requests.writable(unit.sessions.lock(append.session_id))
+    requests.check_head(append.expected_head_seq, before)
+    records = numbered(append.records, sizes, before.head_seq + 1, now)
+    unit.records.insert(before.origin, records)
+    after = replace(
+        before,
+        head_seq=records[-1].seq,
+        turn_count=before.turn_count + append.turn_delta,
+        max_record_bytes=max(before.max_record_bytes, *sizes),
+        last_active_at=max(now, before.last_active_at),
+        open_groups=follow(unit, before, map(light, records)),
+    )
+    unit.sessions.save(before, after)
+    consumed, insight_version = _consume_insight(unit, append, now)
+    session = replace(after, tags=unit.sessions.tags(append.session_id))
+    return Appended(tuple(record.seq for record in records), session, consumed, insight_version)
+
+
+def numbered(new: Sequence[NewRecord], sizes: Sequence[int], first_seq: int, now: datetime) -> list[Record]:
+    """Returns checked records with the seqs and the time that they get."""
+    return [
+        Record(
+            seq=seq,
+            role=each.role,
+            content=each.content,
+            parts_json=each.parts_json,
+            tool_calls=each.tool_calls,
+            tool_call_id=each.tool_call_id,
+            name=each.name,
+            client_time=each.client_time,
+            metadata_json=each.metadata_json,
+            size_bytes=size,
+            created_at=now,
+            erased_at=None,
+        )
+        for seq, (each, size) in enumerate(zip(new, sizes, strict=True), start=first_seq)
+    ]
+
+
+def light(record: Record) -> LightRecord:
+    """Returns what tells groups apart of a record."""
+    return LightRecord(record.seq, record.role, tuple(call.call_id for call in record.tool_calls), record.tool_call_id)
+
+
+def follow(unit: UnitOfWork, session: Session, records: Iterable[LightRecord]) -> str | None:
+    """Marks what the new records of a session leave broken, and returns the state of its open groups after them."""
+    tracker = Tracker.decode(session.open_groups)
+    if tracker is None:
+        tracker = _read_tracker(unit, session)
+    broken = [seq for record in records for group in tracker.add(record) if not group.complete for seq in group.seqs]
+    unit.marks.add(session.origin, broken)
+    return tracker.encode()
+
+
+def _read_tracker(unit: UnitOfWork, session: Session) -> Tracker:
+    """Finds the open groups in the history, where their state was too long to keep."""
+    shown = spans.clip(unit.spans.of(session.origin), session.floor_seq + 1, session.head_seq)
+    tracker = Tracker()
+    for record in History(unit.records, shown, session.max_record_bytes).block_before(session.head_seq + 1):
+        tracker.add(record)
+    return tracker
+
+
+def _consume_insight(unit: UnitOfWork, append: Append, now: datetime) -> tuple[bool, int]:
+    """Unsets the insight if it is the one that the turn read; tells so, and its version now."""
+    version = append.consume_insight_version
+    if version is None:
+        return False, 0
+    if unit.slots.consume(append.session_id, SlotName.INSIGHT, version, now):
+        return True, version + 1
+    return False, unit.slots.version(append.session_id, SlotName.INSIGHT)

@@ -1,0 +1,61 @@
+"""Deleting sessions, by wish and for the tree."""
+
+from ramet_server.domain.call import Call
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.idempotency import Mutation, Outcome, once
+from ramet_server.domain.ids import check_id
+from session_service.rules import requests, spans
+from session_service.rules.erasure import ErasureRules
+from session_service.rules.ports import Store, UnitOfWork
+from session_service.rules.spans import Span
+from session_service.rules.values import Session
+
+
+class DeletionRules:
+    """The rules of deleting."""
+
+    def __init__(self, store: Store, clock: Clock, erasure: ErasureRules) -> None:
+        self._store = store
+        self._clock = clock
+        self._erasure = erasure
+
+    def delete(self, call: Call, mutation: Mutation, session_id: str, expected_version: int | None) -> None:
+        """Deletes a session, archived or not; records that a fork shows stay for the fork."""
+        requests.check_mutation(mutation)
+        check_id(session_id, "session_id")
+        requests.check_not_negative(expected_version, "expected_version")
+        released: list[Span] = []
+
+        def work(unit: UnitOfWork) -> tuple[None, Outcome]:
+            session = requests.found(unit.sessions.lock(session_id))
+            requests.check_version(expected_version, session.version)
+            released[:] = self._delete_in(unit, session)
+            return None, {}
+
+        def replay(_unit: UnitOfWork, _outcome: Outcome) -> None:
+            released.clear()
+
+        once(self._store, call, mutation, work, replay)
+        self._erasure.sweep_released(call, released)
+
+    def delete_incarnation(self, call: Call, session_id: str, origin: str) -> bool:
+        """Deletes a session if it is still the one that began as ``origin``; tells whether it did."""
+
+        def work(unit: UnitOfWork) -> list[Span] | None:
+            session = unit.sessions.lock(session_id)
+            if session is None or session.origin != origin:
+                return None
+            return self._delete_in(unit, session)
+
+        released = self._store.write(call, work)
+        self._erasure.sweep_released(call, released or ())
+        return released is not None
+
+    def _delete_in(self, unit: UnitOfWork, session: Session) -> list[Span]:
+        shown = spans.clip(unit.spans.of(session.origin), session.floor_seq + 1, session.head_seq)
+        unit.spans.release(shown, self._clock.now())
+        unit.spans.delete(session.origin)
+        unit.marks.remove(session.origin, 0, spans.OPEN_END)
+        unit.slots.delete(session.session_id)
+        unit.sessions.delete(session.session_id)
+        return shown

@@ -1,0 +1,196 @@
+"""Appending records and listing them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ramet_server.domain.call import Call
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.errors import InvalidField, InvalidPageToken
+from ramet_server.domain.idempotency import Mutation, Outcome, once
+from ramet_server.domain.ids import check_id
+from ramet_server.domain.limits import Limits
+from ramet_server.domain.paging import PageToken, check_page_size, query_fingerprint
+from session_service.rules import requests, spans
+from session_service.rules.appending import Append, Appended, append_in
+from session_service.rules.outcomes import number_in
+from session_service.rules.ports import Store, UnitOfWork
+from session_service.rules.record_checks import check_records
+from session_service.rules.spans import Span
+from session_service.rules.values import Record, Role, View
+
+MAX_TURN_DELTA = 1000
+MAX_OFFSET = 1_000_000
+
+_DIRECT_BYTES = 8 * 1024 * 1024
+"""Pages that cannot be larger are read in one query; before larger ones the sizes are read first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordQuery:
+    """One page of a list of records."""
+
+    session_id: str
+    roles: tuple[Role, ...] = ()
+    after_seq: int | None = None
+    before_seq: int | None = None
+    descending: bool = False
+    page_size: int = 0
+    offset: int = 0
+    page_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPage:
+    """A page, and where the session stood when it was read."""
+
+    records: Sequence[Record]
+    next_page_token: str
+    head_seq: int
+    floor_seq: int
+
+
+class RecordRules:
+    """The rules of appending and listing."""
+
+    def __init__(self, store: Store, limits: Limits, clock: Clock) -> None:
+        self._store = store
+        self._limits = limits
+        self._clock = clock
+
+    def append(self, call: Call, mutation: Mutation, append: Append) -> Appended:
+        """Appends records, all or none; see the contract for what it checks."""
+        requests.check_mutation(mutation)
+        check_id(append.session_id, "session_id")
+        if not append.records:
+            raise InvalidField("records is required.", field="records")
+        sizes = check_records(append.records, self._limits, "records")
+        requests.check_not_negative(append.expected_head_seq, "expected_head_seq")
+        requests.check_not_negative(append.consume_insight_version, "consume_insight_version")
+        if not 0 <= append.turn_delta <= MAX_TURN_DELTA:
+            raise InvalidField(f"turn_delta must be 0 to {MAX_TURN_DELTA}.", field="turn_delta")
+
+        def work(unit: UnitOfWork) -> tuple[Appended, Outcome]:
+            appended = append_in(unit, append, sizes, self._clock.now())
+            return appended, {
+                "first_seq": appended.seqs[0],
+                "count": len(appended.seqs),
+                "insight_consumed": int(appended.insight_consumed),
+                "insight_version": appended.insight_version,
+            }
+
+        def replay(unit: UnitOfWork, outcome: Outcome) -> Appended:
+            first, count = number_in(outcome, "first_seq"), number_in(outcome, "count")
+            return Appended(
+                tuple(range(first, first + count)),
+                unit.sessions.get(append.session_id),
+                bool(number_in(outcome, "insight_consumed")),
+                number_in(outcome, "insight_version"),
+            )
+
+        return once(self._store, call, mutation, work, replay)
+
+    def list(self, call: Call, query: RecordQuery) -> RecordPage:
+        """Returns a page; never an empty one before the end."""
+        check_id(query.session_id, "session_id")
+        requests.check_not_negative(query.after_seq, "after_seq")
+        requests.check_not_negative(query.before_seq, "before_seq")
+        requests.check_not_negative(query.offset, "offset")
+        if query.offset > MAX_OFFSET:
+            raise InvalidField(f"offset must be at most {MAX_OFFSET}.", field="offset")
+        limit = check_page_size(query.page_size, self._limits.default_page_size, self._limits.max_page_size)
+        page = _Page(query, limit, call.space, self._limits.max_page_bytes)
+        if not query.roles:
+            found = self._store.read(call, page.read)
+            if found is not None:
+                return found
+        # Some records were erased between two queries, or roles make it impossible to tell whether some were.
+        found = self._store.snapshot(call, page.read)
+        if found is None:
+            raise AssertionError("Within one state every span is full.")
+        return found
+
+
+class _Page:
+    """One reading of a page."""
+
+    def __init__(self, query: RecordQuery, limit: int, space: str, max_bytes: int) -> None:
+        self._query = query
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self._fingerprint = query_fingerprint(
+            "ListRecords",
+            space,
+            query.session_id,
+            sorted(set(query.roles)),
+            query.after_seq,
+            query.before_seq,
+            query.descending,
+            query.offset,
+        )
+        self._token = PageToken.decode(query.page_token, self._fingerprint, (str, int))
+
+    def read(self, unit: UnitOfWork) -> RecordPage | None:
+        """Returns the page; None where records vanished while it was read."""
+        query = self._query
+        after = query.after_seq or 0
+        before = spans.OPEN_END if query.before_seq is None else query.before_seq
+        if self._token is not None:
+            place = self._token.position[1]
+            after, before = (after, int(str(place))) if query.descending else (int(str(place)), before)
+        # A span shows at least one record, but for the open one; one more record tells whether the page is the last.
+        enough = None if query.roles or self._skips() else self._limit + 2
+        found = unit.sessions.view(query.session_id, after, before, descending=query.descending, limit=enough)
+        if found is None:
+            raise requests.not_found()
+        view, shown = found
+        if self._token is not None and self._token.position[0] != view.origin:
+            raise InvalidPageToken("page_token belongs to an earlier session of this id.", field="page_token")
+        shown = spans.clip(shown, max(after, view.floor_seq) + 1, min(before - 1, view.head_seq))
+        if self._skips():
+            shown = self._skipped(unit, shown)
+        return self._filled(unit, view, shown)
+
+    def _skips(self) -> bool:
+        return self._query.offset > 0 and self._token is None
+
+    def _skipped(self, unit: UnitOfWork, shown: Sequence[Span]) -> list[Span]:
+        query = self._query
+        if not query.roles:
+            return spans.skip(shown, query.offset, descending=query.descending)
+        seq = unit.records.skip(shown, query.offset, descending=query.descending, roles=query.roles)
+        if seq is None:
+            return []
+        return spans.clip(shown, 0, seq) if query.descending else spans.clip(shown, seq, spans.OPEN_END)
+
+    def _filled(self, unit: UnitOfWork, view: View, shown: Sequence[Span]) -> RecordPage | None:
+        query = self._query
+        wanted = self._limit + 1
+        if not query.roles:
+            shown = spans.take(shown, wanted, descending=query.descending)
+        if wanted * view.max_record_bytes <= _DIRECT_BYTES:
+            records = unit.records.read(shown, wanted, descending=query.descending, roles=query.roles)
+            fitting = self._fitting([record.size_bytes for record in records])
+            complete, page = len(records), records[:fitting]
+        else:
+            sizes = unit.records.sizes(shown, wanted, descending=query.descending, roles=query.roles)
+            fitting = self._fitting([size for _, size in sizes])
+            complete, page = len(sizes), []
+            if fitting:
+                ends = sizes[0][0], sizes[fitting - 1][0]
+                part = spans.clip(shown, min(ends), max(ends))
+                page = unit.records.read(part, fitting, descending=query.descending, roles=query.roles)
+        if (not query.roles and complete != min(wanted, spans.count(shown))) or len(page) != fitting:
+            return None
+        token = ""
+        if complete > fitting:
+            token = PageToken(self._fingerprint, (view.origin, page[-1].seq)).encode()
+        return RecordPage(page, token, view.head_seq, view.floor_seq)
+
+    def _fitting(self, sizes: Sequence[int]) -> int:
+        """Returns how many of the records go on the page: at least one, where there is one."""
+        room = self._max_bytes
+        for place, size in enumerate(sizes[: self._limit]):
+            room -= size
+            if room < 0 and place:
+                return place
+        return min(len(sizes), self._limit)

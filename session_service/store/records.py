@@ -1,0 +1,186 @@
+"""The SQL of records: always ranges of one origin each, never a join of spans with records.
+
+Joined by BETWEEN, a database reads a whole source to show a few of its records. So each span is one
+constant range, and several are put together by UNION ALL.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, insert, literal, select, union_all
+from sqlalchemy import update as sql_update
+
+from ramet_server.database.tables.session import record
+from session_service.rules.spans import Span
+from session_service.rules.values import LightRecord, Record, Role, ToolCall
+
+_SPANS_PER_QUERY = 64
+"""SQLite takes 500 terms; beyond some dozens longer statements save nothing."""
+
+_FULL = (
+    record.c.seq,
+    record.c.role,
+    record.c.content,
+    record.c.parts_json,
+    record.c.tool_calls_json,
+    record.c.tool_call_id,
+    record.c.name,
+    record.c.client_time,
+    record.c.metadata_json,
+    record.c.size_bytes,
+    record.c.created_at,
+    record.c.erased_at,
+)
+_SIZES = (record.c.seq, record.c.size_bytes)
+_LIGHT = (record.c.seq, record.c.role, record.c.tool_call_id, record.c.tool_calls_json)
+
+T = TypeVar("T")
+
+
+class SqlRecords:
+    """Records under their origins; implements ``rules.ports.Records``."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def insert(self, origin: str, records: Sequence[Record]) -> None:
+        """Stores new records."""
+        if records:
+            self._connection.execute(insert(record), [{"origin": origin, **_values(each)} for each in records])
+
+    def read(
+        self, spans: Sequence[Span], limit: int, *, descending: bool = False, roles: Collection[Role] = ()
+    ) -> list[Record]:
+        """Returns the first records that the spans show, of any of the roles (none given: of all)."""
+        return self._page(_FULL, _record, spans, limit, descending, roles)
+
+    def sizes(
+        self, spans: Sequence[Span], limit: int, *, descending: bool = False, roles: Collection[Role] = ()
+    ) -> list[tuple[int, int]]:
+        """Returns seq and size of what ``read`` would return."""
+        return self._page(_SIZES, lambda row: (row.seq, row.size_bytes), spans, limit, descending, roles)
+
+    def light(self, spans: Sequence[Span], limit: int, *, descending: bool = False) -> list[LightRecord]:
+        """Returns what tells groups apart of what ``read`` would return."""
+        return self._page(_LIGHT, _light, spans, limit, descending, ())
+
+    def skip(self, spans: Sequence[Span], offset: int, *, descending: bool, roles: Collection[Role]) -> int | None:
+        """Returns the seq of the record of these roles that ``offset`` others stand before; None beyond the last."""
+        ordered = list(reversed(spans)) if descending else list(spans)
+        for start in range(0, len(ordered), _SPANS_PER_QUERY):
+            chunk = ordered[start : start + _SPANS_PER_QUERY]
+            counts = [
+                select(literal(place).label("place"), func.count().label("records")).where(_shown(span, roles))
+                for place, span in enumerate(chunk)
+            ]
+            for row in sorted(self._connection.execute(union_all(*counts)), key=lambda row: row.place):
+                if offset < row.records:
+                    seq = record.c.seq.desc() if descending else record.c.seq
+                    query = select(record.c.seq).where(_shown(chunk[row.place], roles)).order_by(seq)
+                    seq_found: int = self._connection.execute(query.limit(1).offset(offset)).scalar_one()
+                    return seq_found
+                offset -= row.records
+        return None
+
+    def erase(self, origin: str, erased: Record) -> None:
+        """Stores what is left of an erased record."""
+        self._connection.execute(
+            sql_update(record).where(record.c.origin == origin, record.c.seq == erased.seq).values(**_values(erased))
+        )
+
+    def delete(self, origin: str, first_seq: int, last_seq: int) -> int:
+        """Removes the rows of a range; returns how many there were."""
+        return self._connection.execute(
+            delete(record).where(record.c.origin == origin, record.c.seq >= first_seq, record.c.seq <= last_seq)
+        ).rowcount
+
+    def _page(
+        self,
+        columns: Sequence[ColumnElement[Any]],
+        value: Callable[[Row[Any]], T],
+        spans: Sequence[Span],
+        limit: int,
+        descending: bool,
+        roles: Collection[Role],
+    ) -> list[T]:
+        rows: list[Row[Any]] = []
+        ordered = iter(reversed(spans) if descending else spans)
+        while len(rows) < limit and (chunk := _chunk(ordered, limit - len(rows))):
+            ranges = [_range(columns, span, limit - len(rows), descending, roles) for span in chunk]
+            # A union of one would be a query within a query.
+            found = self._connection.execute(ranges[0] if len(ranges) == 1 else union_all(*map(_term, ranges))).all()
+            # The seqs of spans never interleave, but a union may come in any order.
+            rows += sorted(found, key=lambda row: row.seq, reverse=descending)
+        return [value(row) for row in rows[:limit]]
+
+
+def _chunk(spans: Iterator[Span], wanted: int) -> list[Span]:
+    """Takes the next spans, as many as can hold what is wanted, and no more than one query may name."""
+    chunk: list[Span] = []
+    for span in islice(spans, _SPANS_PER_QUERY):
+        chunk.append(span)
+        wanted -= span.count
+        if wanted <= 0:
+            break
+    return chunk
+
+
+def _shown(span: Span, roles: Collection[Role]) -> ColumnElement[bool]:
+    shown = and_(record.c.origin == span.origin, record.c.seq >= span.first_seq, record.c.seq <= span.last_seq)
+    return and_(shown, record.c.role.in_(sorted(roles))) if roles else shown
+
+
+def _range(
+    columns: Sequence[ColumnElement[Any]], span: Span, limit: int, descending: bool, roles: Collection[Role]
+) -> Select[Any]:
+    seq = record.c.seq.desc() if descending else record.c.seq
+    return select(*columns).where(_shown(span, roles)).order_by(seq).limit(limit)
+
+
+def _term(query: Select[Any]) -> Select[Any]:
+    # SQLite takes a limit within a union only in a query of its own.
+    return select(query.subquery())
+
+
+def _values(each: Record) -> dict[str, Any]:
+    calls = [asdict(call) for call in each.tool_calls]
+    return {
+        "seq": each.seq,
+        "role": each.role,
+        "content": each.content,
+        "parts_json": each.parts_json,
+        "tool_calls_json": json.dumps(calls, ensure_ascii=False, separators=(",", ":")) if calls else None,
+        "tool_call_id": each.tool_call_id,
+        "name": each.name,
+        "client_time": each.client_time,
+        "metadata_json": each.metadata_json,
+        "size_bytes": each.size_bytes,
+        "created_at": each.created_at,
+        "erased_at": each.erased_at,
+    }
+
+
+def _record(row: Row[Any]) -> Record:
+    calls = json.loads(row.tool_calls_json) if row.tool_calls_json else ()
+    return Record(
+        seq=row.seq,
+        role=Role(row.role),
+        content=row.content,
+        parts_json=row.parts_json,
+        tool_calls=tuple(ToolCall(**call) for call in calls),
+        tool_call_id=row.tool_call_id,
+        name=row.name,
+        client_time=row.client_time,
+        metadata_json=row.metadata_json,
+        size_bytes=row.size_bytes,
+        created_at=row.created_at,
+        erased_at=row.erased_at,
+    )
+
+
+def _light(row: Row[Any]) -> LightRecord:
+    calls = json.loads(row.tool_calls_json) if row.tool_calls_json else ()
+    return LightRecord(row.seq, Role(row.role), tuple(call["call_id"] for call in calls), row.tool_call_id)

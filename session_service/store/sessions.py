@@ -1,0 +1,201 @@
+"""The SQL of sessions and their tags."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ramet_server.database.faults import is_duplicate
+from ramet_server.database.tables.session import history_span, session, session_tag
+from ramet_server.domain.errors import SessionExists
+from session_service.rules.session_queries import Examined, SessionQuery
+from session_service.rules.spans import Span
+from session_service.rules.values import Session, Status, View
+from session_service.store.listing import examine
+
+_COLUMNS = {
+    "session_id": session.c.session_id,
+    "origin": session.c.origin,
+    "label": session.c.label,
+    "status": session.c.status,
+    "turn_count": session.c.turn_count,
+    "metadata_json": session.c.metadata_json,
+    "head_seq": session.c.head_seq,
+    "floor_seq": session.c.floor_seq,
+    "max_record_bytes": session.c.max_record_bytes,
+    "open_groups": session.c.open_group_json,
+    "version": session.c.version,
+    "created_at": session.c.created_at,
+    "updated_at": session.c.updated_at,
+    "last_active_at": session.c.last_active_at,
+}
+"""The fields of a session and where each is kept."""
+
+_SELECT = select(*_COLUMNS.values())
+
+
+def _session(row: Row[Any]) -> Session:
+    return Session(
+        session_id=row.session_id,
+        origin=row.origin,
+        label=row.label,
+        status=Status(row.status),
+        turn_count=row.turn_count,
+        metadata_json=row.metadata_json,
+        head_seq=row.head_seq,
+        floor_seq=row.floor_seq,
+        max_record_bytes=row.max_record_bytes,
+        open_groups=row.open_group_json,
+        version=row.version,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        last_active_at=row.last_active_at,
+    )
+
+
+class SqlSessions:
+    """Sessions of one space; implements ``rules.ports.Sessions``."""
+
+    def __init__(self, connection: Connection, space: str) -> None:
+        self._connection = connection
+        self._space = space
+
+    def get(self, session_id: str) -> Session | None:
+        """Returns the session with its tags."""
+        row = self._connection.execute(_SELECT.where(self._key(session_id))).one_or_none()
+        return None if row is None else replace(_session(row), tags=self.tags(session_id))
+
+    def get_many(self, session_ids: Collection[str]) -> Mapping[str, Session]:
+        """Returns those that exist, with their tags."""
+        if not session_ids:
+            return {}
+        rows = self._connection.execute(_SELECT.where(self._keys(session_ids))).all()
+        tags: dict[str, list[str]] = {}
+        for row in self._connection.execute(
+            select(session_tag.c.session_id, session_tag.c.tag).where(
+                session_tag.c.space_id == self._space, session_tag.c.session_id.in_(session_ids)
+            )
+        ):
+            tags.setdefault(row.session_id, []).append(row.tag)
+        return {
+            row.session_id: replace(_session(row), tags=tuple(sorted(tags.get(row.session_id, ())))) for row in rows
+        }
+
+    def metadata_size(self, session_ids: Collection[str]) -> int:
+        """Returns the size of all their metadata_json together, in characters or bytes."""
+        total = select(func.coalesce(func.sum(func.length(session.c.metadata_json)), 0))
+        return int(self._connection.execute(total.where(self._keys(session_ids))).scalar_one())
+
+    def view(
+        self, session_id: str, after_seq: int, before_seq: int, *, descending: bool, limit: int | None
+    ) -> tuple[View, list[Span]] | None:
+        """Returns where the history stands and the spans that meet the range, both of one moment."""
+        order = history_span.c.first_seq.desc() if descending else history_span.c.first_seq
+        rows = self._connection.execute(
+            select(
+                session.c.origin,
+                session.c.head_seq,
+                session.c.floor_seq,
+                session.c.max_record_bytes,
+                history_span.c.origin.label("span_origin"),
+                history_span.c.first_seq,
+                history_span.c.last_seq,
+            )
+            .select_from(session)
+            .outerjoin(
+                history_span,
+                and_(
+                    history_span.c.owner_origin == session.c.origin,
+                    history_span.c.first_seq < before_seq,
+                    history_span.c.last_seq > after_seq,
+                ),
+            )
+            .where(self._key(session_id))
+            .order_by(order)
+            .limit(limit)
+        ).all()
+        if not rows:
+            return None
+        first = rows[0]
+        view = View(first.origin, first.head_seq, first.floor_seq, first.max_record_bytes)
+        spans = [Span(row.span_origin, row.first_seq, row.last_seq) for row in rows if row.span_origin is not None]
+        return view, spans[::-1] if descending else spans
+
+    def lock(self, session_id: str) -> Session | None:
+        """Returns the session without its tags; every other writer waits until this unit ends."""
+        row = self._connection.execute(_SELECT.where(self._key(session_id)).with_for_update()).one_or_none()
+        return None if row is None else _session(row)
+
+    def share(self, session_id: str) -> Session | None:
+        """Returns the session without its tags; nobody can write it until this unit ends."""
+        query = _SELECT.where(self._key(session_id)).with_for_update(read=True)
+        row = self._connection.execute(query).one_or_none()
+        return None if row is None else _session(row)
+
+    def tags(self, session_id: str) -> tuple[str, ...]:
+        """Returns the session's tags, sorted."""
+        query = select(session_tag.c.tag).where(
+            session_tag.c.space_id == self._space, session_tag.c.session_id == session_id
+        )
+        return tuple(sorted(self._connection.execute(query).scalars()))
+
+    def insert(self, new: Session) -> None:
+        """Stores a new session with its tags; raises SessionExists where its id is taken."""
+        values = {column.name: getattr(new, name) for name, column in _COLUMNS.items()}
+        try:
+            self._connection.execute(insert(session).values(space_id=self._space, **values))
+        except IntegrityError as error:
+            if not is_duplicate(error):
+                raise
+            raise SessionExists("A session with this id exists.", field="session_id") from error
+        self._add_tags(new.session_id, new.tags)
+
+    def save(self, before: Session, after: Session) -> None:
+        """Stores what differs of a locked session, tags included."""
+        values = {
+            column.name: getattr(after, name)
+            for name, column in _COLUMNS.items()
+            if getattr(after, name) != getattr(before, name)
+        }
+        if values:
+            self._connection.execute(update(session).where(self._key(before.session_id)).values(**values))
+        if after.tags != before.tags:
+            self._remove_tags(before.session_id, set(before.tags) - set(after.tags))
+            self._add_tags(before.session_id, sorted(set(after.tags) - set(before.tags)))
+
+    def delete(self, session_id: str) -> None:
+        """Removes the row and its tags."""
+        self._connection.execute(
+            delete(session_tag).where(session_tag.c.space_id == self._space, session_tag.c.session_id == session_id)
+        )
+        self._connection.execute(delete(session).where(self._key(session_id)))
+
+    def examine(self, query: SessionQuery) -> Examined:
+        """Looks at a bounded stretch of the query's index."""
+        session_ids, goes_on_after = examine(self._connection, self._space, query)
+        found = self.get_many(session_ids)
+        # Without a snapshot one may be deleted between the two queries.
+        return Examined([found[session_id] for session_id in session_ids if session_id in found], goes_on_after)
+
+    def _add_tags(self, session_id: str, tags: Iterable[str]) -> None:
+        rows = [{"space_id": self._space, "session_id": session_id, "tag": tag} for tag in tags]
+        if rows:
+            self._connection.execute(insert(session_tag), rows)
+
+    def _remove_tags(self, session_id: str, tags: Collection[str]) -> None:
+        if tags:
+            self._connection.execute(
+                delete(session_tag).where(
+                    session_tag.c.space_id == self._space,
+                    session_tag.c.session_id == session_id,
+                    session_tag.c.tag.in_(sorted(tags)),
+                )
+            )
+
+    def _key(self, session_id: str) -> ColumnElement[bool]:
+        return and_(session.c.space_id == self._space, session.c.session_id == session_id)
+
+    def _keys(self, session_ids: Collection[str]) -> ColumnElement[bool]:
+        return and_(session.c.space_id == self._space, session.c.session_id.in_(session_ids))

@@ -1,0 +1,191 @@
+"""The reply is lost after the commit: a retry with the same request_id changes nothing more.
+
+langgraph-checkpoint-mysql#90: cut after COMMIT before the reply; retry with the same key -> one record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import grpc
+import pytest
+
+from ramet.session.v1 import session_pb2
+from ramet.session.v1.session_pb2_grpc import SessionStorageStub
+from ramet.tree.v1 import tree_pb2
+from ramet.tree.v1.tree_pb2_grpc import SessionTreeStub
+from tests.cases.conftest import Connect, Start
+from tests.conformance.refusing import refused
+from tests.conformance.session import making as storing
+from tests.conformance.tree import making as growing
+from tests.harness.mariadb import MariaDb
+from tests.harness.muffle import Muffle
+from tests.harness.proxy import Cut, Proxy
+from tests.harness.server import ServerProcess, running_server
+from tests.harness.waiting import wait_until
+
+ONCE = "op-1"
+
+
+@dataclass
+class Stubs:
+    """Both services over one channel."""
+
+    storage: SessionStorageStub
+    tree: SessionTreeStub
+
+
+def stubs(channel: grpc.Channel) -> Stubs:
+    """Both services over this channel."""
+    return Stubs(SessionStorageStub(channel), SessionTreeStub(channel))
+
+
+def unavailable(call: Callable[[], object]) -> bool:
+    """Whether the call fails as a lost connection does."""
+    try:
+        call()
+    except grpc.RpcError as error:
+        # What grpc raises is also a grpc.Call; the types do not say so.
+        call_: Any = error
+        return bool(call_.code() is grpc.StatusCode.UNAVAILABLE)
+    return False
+
+
+def append(to: Stubs) -> object:
+    """Append two records, once."""
+    return storing.append(to.storage, "main", *storing.users(2), turn_delta=1, request_id=ONCE)
+
+
+def create(to: Stubs) -> object:
+    """Create a session, once and only."""
+    return storing.put(to.storage, "fresh", label="L", expected_version=0, request_id=ONCE)
+
+
+def fork(to: Stubs) -> object:
+    """Fork a session under an id that the server makes, once."""
+    request = session_pb2.ForkSessionRequest(source_session_id="main", opening_prompt="hello", request_id=ONCE)
+    request.all.SetInParent()
+    return to.storage.ForkSession(request)
+
+
+def delete(to: Stubs) -> object:
+    """Delete a session, once."""
+    return to.storage.DeleteSession(session_pb2.DeleteSessionRequest(session_id="main", request_id=ONCE))
+
+
+def plant(to: Stubs) -> object:
+    """Create a node under an id that the server makes, once."""
+    return growing.create(to.tree, parent="root", request_id=ONCE)
+
+
+def move(to: Stubs) -> object:
+    """Move a node to the front, once."""
+    return to.tree.MoveNode(tree_pb2.MoveNodeRequest(node_id="other", index=0, request_id=ONCE))
+
+
+WRITES = [append, create, fork, delete, plant, move]
+
+
+def seed(to: Stubs) -> None:
+    """What the writes write to."""
+    storing.put(to.storage, "main")
+    storing.append(to.storage, "main", storing.user("first"))
+    growing.grow(to.tree, "root other")
+
+
+def everything(to: Stubs) -> list[object]:
+    """All that the space shows."""
+    found: list[object] = list(growing.entries(to.tree))
+    for session in to.storage.ListSessions(session_pb2.ListSessionsRequest()).sessions:
+        found += [session, *storing.history(to.storage, session.id)]
+    return found
+
+
+@pytest.fixture
+def muffled(start: Start) -> Iterator[tuple[ServerProcess, Muffle]]:
+    """A server, and a door before it that can swallow its answers."""
+    server = start()
+    with Muffle(server.address) as muffle:
+        yield server, muffle
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_reply_lost_between_server_and_client_is_found_by_a_retry(
+    muffled: tuple[ServerProcess, Muffle], connect: Connect, write: Callable[[Stubs], object]
+) -> None:
+    server, muffle = muffled
+    direct, through = stubs(connect(server.address)), stubs(connect(muffle.address))
+    seed(through)
+    before = everything(direct)
+    muffle.silence()
+    with ThreadPoolExecutor(1) as pool:
+        lost = pool.submit(unavailable, partial(write, through))
+        wait_until(lambda: everything(direct) != before, "the write is committed")
+        muffle.cut()
+        assert lost.result()
+    after = everything(direct)
+    first = write(through)
+    assert write(direct) == first
+    assert everything(direct) == after
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_reply_lost_with_the_server_is_found_on_the_next_one(
+    muffled: tuple[ServerProcess, Muffle], start: Start, connect: Connect, write: Callable[[Stubs], object]
+) -> None:
+    server, muffle = muffled
+    other = start()
+    seed(stubs(connect(muffle.address)))
+    direct, through = stubs(connect(other.address)), stubs(connect(muffle.address))
+    before = everything(direct)
+    everything(through)
+    muffle.silence()
+    with ThreadPoolExecutor(1) as pool:
+        lost = pool.submit(unavailable, partial(write, through))
+        wait_until(lambda: everything(direct) != before, "the write is committed")
+        server.kill()
+        muffle.cut()
+        assert lost.result()
+    after = everything(direct)
+    assert write(direct) == write(direct)
+    assert everything(direct) == after
+
+
+@pytest.mark.mariadb
+@pytest.mark.parametrize("cut", [Cut.BEFORE_COMMIT, Cut.AFTER_COMMIT])
+@pytest.mark.parametrize("write", WRITES)
+def test_a_connection_to_the_database_lost_in_commit_is_settled_by_the_request_id(
+    mariadb_server: MariaDb, mariadb_url: str, connect: Connect, write: Callable[[Stubs], object], cut: Cut
+) -> None:
+    with (
+        Proxy(mariadb_server.port) as proxy,
+        running_server(mariadb_url.replace(f":{mariadb_server.port}/", f":{proxy.port}/")) as address,
+    ):
+        through = stubs(connect(address))
+        seed(through)
+        proxy.cut = cut
+        first = write(through)
+        assert proxy.cuts == 1
+        after = everything(through)
+        assert write(through) == first
+        assert everything(through) == after
+
+
+@pytest.mark.mariadb
+def test_without_a_request_id_the_caller_is_told_that_the_outcome_is_unknown(
+    mariadb_server: MariaDb, mariadb_url: str, connect: Connect
+) -> None:
+    with (
+        Proxy(mariadb_server.port) as proxy,
+        running_server(mariadb_url.replace(f":{mariadb_server.port}/", f":{proxy.port}/")) as address,
+    ):
+        through = stubs(connect(address))
+        seed(through)
+        proxy.cut = Cut.AFTER_COMMIT
+        with refused(grpc.StatusCode.UNAVAILABLE, "OUTCOME_UNKNOWN"):
+            storing.append(through.storage, "main", storing.user("second"))
+        assert storing.texts(through.storage, "main") == ["first", "second"]

@@ -1,0 +1,1 @@
+"""The contract Telemetry: what agents did, step by step."""

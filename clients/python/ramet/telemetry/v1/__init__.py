@@ -1,0 +1,1 @@
+"""Generated stubs of protos/ramet/telemetry/v1."""

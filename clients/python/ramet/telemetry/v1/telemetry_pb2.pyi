@@ -746,7 +746,7 @@ class Event(_message.Message):
     """The diagnosis it belongs to."""
     @_builtins.property
     def occurred_at(self) -> _timestamp_pb2.Timestamp:
-        """The client's time."""
+        """The client's time. Required: of two events that say the same thing differently, it decides."""
 
     @_builtins.property
     def diagnosis_started(self) -> Global___DiagnosisStarted:
@@ -1178,6 +1178,7 @@ class DiagnosisSession(_message.Message):
     ENDED_AT_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     UPDATED_AT_FIELD_NUMBER: _builtins.int
+    DURATION_FLAGGED_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """The diagnosis."""
     query: _builtins.str
@@ -1202,6 +1203,8 @@ class DiagnosisSession(_message.Message):
     """Tool calls."""
     error_message: _builtins.str
     """Why it failed. Empty: nothing to say."""
+    duration_flagged: _builtins.bool
+    """Whether it ended before it started; total_duration_ms is then 0 and left out of averages."""
     @_builtins.property
     def self_evaluation(self) -> Global___SelfEvaluation:
         """Absent: none yet."""
@@ -1247,10 +1250,11 @@ class DiagnosisSession(_message.Message):
         ended_at: _timestamp_pb2.Timestamp | None = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         updated_at: _timestamp_pb2.Timestamp | None = ...,
+        duration_flagged: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_total_cost_micros", b"_total_cost_micros", "_total_duration_ms", b"_total_duration_ms", "_total_token_count", b"_total_token_count", "created_at", b"created_at", "ended_at", b"ended_at", "self_evaluation", b"self_evaluation", "started_at", b"started_at", "total_cost_micros", b"total_cost_micros", "total_duration_ms", b"total_duration_ms", "total_token_count", b"total_token_count", "updated_at", b"updated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total_cost_micros", b"_total_cost_micros", "_total_duration_ms", b"_total_duration_ms", "_total_token_count", b"_total_token_count", "agent_flow", b"agent_flow", "conversation_id", b"conversation_id", "created_at", b"created_at", "ended_at", b"ended_at", "error_message", b"error_message", "feedback", b"feedback", "query", b"query", "self_evaluation", b"self_evaluation", "session_id", b"session_id", "started_at", b"started_at", "status", b"status", "step_count", b"step_count", "steps_with_tokens", b"steps_with_tokens", "tool_call_count", b"tool_call_count", "total_cost_micros", b"total_cost_micros", "total_duration_ms", b"total_duration_ms", "total_token_count", b"total_token_count", "updated_at", b"updated_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total_cost_micros", b"_total_cost_micros", "_total_duration_ms", b"_total_duration_ms", "_total_token_count", b"_total_token_count", "agent_flow", b"agent_flow", "conversation_id", b"conversation_id", "created_at", b"created_at", "duration_flagged", b"duration_flagged", "ended_at", b"ended_at", "error_message", b"error_message", "feedback", b"feedback", "query", b"query", "self_evaluation", b"self_evaluation", "session_id", b"session_id", "started_at", b"started_at", "status", b"status", "step_count", b"step_count", "steps_with_tokens", b"steps_with_tokens", "tool_call_count", b"tool_call_count", "total_cost_micros", b"total_cost_micros", "total_duration_ms", b"total_duration_ms", "total_token_count", b"total_token_count", "updated_at", b"updated_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__total_cost_micros: _TypeAlias = _typing.Literal["total_cost_micros"]  # noqa: Y015
     _WhichOneofArgType__total_cost_micros: _TypeAlias = _typing.Literal["_total_cost_micros", b"_total_cost_micros"]  # noqa: Y015

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from google.protobuf.descriptor import ServiceDescriptor
 
 import session_service
+import telemetry
 import tree_service
 from ramet.session.v1 import session_pb2
+from ramet.telemetry.v1 import telemetry_pb2
 from ramet.tree.v1 import tree_pb2
 from ramet_server.database.database import Database
 from ramet_server.domain.clock import Clock
@@ -41,4 +43,11 @@ TREE = ServedService(
     ("CreateSession", '{"label": "Main"}'),
 )
 
-ALL = (SESSION, TREE)
+TELEMETRY = ServedService(
+    "telemetry",
+    telemetry_pb2.DESCRIPTOR.services_by_name["Telemetry"],
+    telemetry.build,
+    ("GetServerInfo", "{}"),
+)
+
+ALL = (SESSION, TREE, TELEMETRY)

@@ -5,11 +5,11 @@ Each leaf has a stable ``reason``; the branch above it decides the gRPC status, 
 ::
 
     RametError
-    |- NotFound            SessionNotFound, NodeNotFound, RecordNotFound
+    |- NotFound            SessionNotFound, NodeNotFound, RecordNotFound, DiagnosisNotFound
     |- AlreadyExists       SessionExists, NodeExists, RequestIdReused
     |- InvalidArgument     InvalidField, TooLarge, InvalidPageToken, InvalidMessage
     |- FailedPrecondition  SessionArchived, NodeHasChildren, MoveMakesCycle, IllegalRef
-    |- Aborted             StaleVersion, StaleHead, WriteConflict
+    |- Aborted             StaleVersion, StaleHead, WriteConflict, ProducerReplaced
     |- OutOfRange          BelowTrimFloor, AboveHead
     |- Exhausted           Overloaded
     |- Unavailable         DatabaseUnavailable, OutcomeUnknown, Draining, SchemaMismatch
@@ -69,6 +69,12 @@ class RecordNotFound(NotFound):
     """The session shows no record with this seq."""
 
     reason = "RECORD_NOT_FOUND"
+
+
+class DiagnosisNotFound(NotFound):
+    """Nothing was heard of a diagnosis with this id."""
+
+    reason = "DIAGNOSIS_NOT_FOUND"
 
 
 class AlreadyExists(RametError):
@@ -169,6 +175,12 @@ class WriteConflict(Aborted):
     """The database kept refusing the transaction because of others; nothing was changed."""
 
     reason = "WRITE_CONFLICT"
+
+
+class ProducerReplaced(Aborted):
+    """A newer stream of the same producer has taken over."""
+
+    reason = "PRODUCER_REPLACED"
 
 
 class OutOfRange(RametError):

@@ -39,3 +39,17 @@ class Limits:
     """Hours for which a request_id is remembered."""
     await_content_seconds: int = 600
     """Seconds after which a node that still awaits its content is swept."""
+    max_event_text_bytes: int = 64 * 1024
+    """One JSON or long text of an event of telemetry, in bytes of UTF-8."""
+    max_error_characters: int = 4096
+    """One error message or comment of telemetry, in characters."""
+    max_preview_characters: int = 500
+    """What is kept of a tool's output, in characters."""
+    max_batch_events: int = 1000
+    """Events of one batch."""
+    max_batch_bytes: int = 4 * _MIB
+    """One batch of events, in bytes."""
+    max_inbox_bytes: int = 8 * _MIB
+    """What one stream of events may have under way unacknowledged, in bytes."""
+    abandoned_after_seconds: int = 900
+    """Silence after which a running diagnosis shows as ABANDONED, in seconds."""

@@ -45,13 +45,20 @@ class Settings:
     )
     request_id_hours: int = _setting(24, _COUNT, "Hours for which a request_id is remembered.")
     await_content_seconds: int = _setting(600, _COUNT, "Age at which a node still without content is swept.")
+    telemetry_abandoned_seconds: int = _setting(
+        900, _COUNT, "Silence after which a running diagnosis shows as abandoned."
+    )
     sweep_seconds: float = _setting(60.0, _SECONDS, "Time between sweeps of what is no longer needed; 0 for none.")
     log_format: str = _setting("text", click.Choice(FORMATS), "Form of the log lines.")
     log_level: str = _setting("info", click.Choice(LEVELS, case_sensitive=False), "Least level that is logged.")
 
     def limits(self) -> Limits:
         """Returns the limits that the services keep under these settings."""
-        return Limits(request_id_hours=self.request_id_hours, await_content_seconds=self.await_content_seconds)
+        return Limits(
+            request_id_hours=self.request_id_hours,
+            await_content_seconds=self.await_content_seconds,
+            abandoned_after_seconds=self.telemetry_abandoned_seconds,
+        )
 
     def shown(self) -> dict[str, str]:
         """Returns every setting by its environment variable's name, without any secret.

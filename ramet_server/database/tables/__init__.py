@@ -4,7 +4,7 @@
 a client or a rule and begins with a space or an origin, so that the schema fits clusters.
 """
 
-from ramet_server.database.tables import session, shared, tree
+from ramet_server.database.tables import session, shared, telemetry, tree
 from ramet_server.database.tables.types import metadata
 
-__all__ = ["metadata", "session", "shared", "tree"]
+__all__ = ["metadata", "session", "shared", "telemetry", "tree"]

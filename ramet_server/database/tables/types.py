@@ -3,8 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import CHAR, BigInteger, DateTime, Dialect, MetaData, String, Text
+from sqlalchemy import CHAR, BigInteger, DateTime, Dialect, MetaData, String, Text, text
 from sqlalchemy.dialects import mysql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.expression import ColumnElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 metadata = MetaData()
@@ -54,8 +56,55 @@ Label = _text_type(256)
 LongText = Text().with_variant(mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql")
 """Text or JSON of any length, kept byte for byte."""
 
+Name32 = _text_type(32)
+"""A short name of an agent or a flow, without spaces at either end, so that padding cannot matter."""
+
+Name64 = _text_type(64)
+"""A name of a tool, without spaces at either end."""
+
+Word8 = _ascii(8)
+"""A very short word of a closed list."""
+
 Count = BigInteger()
 """A count, a version or a seq."""
+
+ZERO = text("0")
+"""The default of counts and flags."""
+
+
+class _JsonColumn(mysql.JSON):
+    """MySQL's JSON, which takes and gives the text as it is: the rules have checked it."""
+
+    def bind_processor(self, dialect: Dialect) -> None:
+        """Sends the text."""
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> None:
+        """Returns the text."""
+
+
+Json = Text().with_variant(_JsonColumn(), "mysql")
+"""JSON that SQL can look into; equal in value to what came, not byte for byte."""
+
+
+class Now(ColumnElement[datetime]):
+    """The database's own time, as a column's default; with ``on_update`` it follows changes by hand, on MySQL."""
+
+    inherit_cache = False
+    type = DateTime()
+
+    def __init__(self, *, on_update: bool = False) -> None:
+        self.on_update = on_update
+
+
+@compiles(Now)
+def _now(_element: Now, _compiler: object, **_: object) -> str:
+    return "CURRENT_TIMESTAMP"
+
+
+@compiles(Now, "mysql")
+def _now_mysql(element: Now, _compiler: object, **_: object) -> str:
+    now = "CURRENT_TIMESTAMP(6)"
+    return f"{now} ON UPDATE {now}" if element.on_update else now
 
 
 class UtcDateTime(TypeDecorator[datetime]):

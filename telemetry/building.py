@@ -1,0 +1,22 @@
+"""Puts the service together."""
+
+from ramet_server.database import schema
+from ramet_server.database.database import Database
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.limits import Limits
+from telemetry.answers_servicer import AnswersServicer
+from telemetry.ingest_servicer import IngestServicer
+from telemetry.servicer import TelemetryServicer
+
+
+def build(database: Database, limits: Limits, clock: Clock) -> TelemetryServicer:
+    """Returns the service over a database."""
+    return TelemetryServicer(_ingest(database, limits, clock), _answers(database, limits, clock))
+
+
+def _ingest(database: Database, limits: Limits, clock: Clock) -> IngestServicer:
+    return IngestServicer(limits=limits, schema_revision=schema.head())
+
+
+def _answers(database: Database, limits: Limits, clock: Clock) -> AnswersServicer:
+    return AnswersServicer()

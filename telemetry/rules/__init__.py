@@ -1,0 +1,1 @@
+"""What must hold of telemetry, free of gRPC and SQL."""

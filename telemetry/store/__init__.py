@@ -1,0 +1,1 @@
+"""The SQL of the tables that telemetry owns."""

@@ -16,7 +16,7 @@ from ramet.session.v1 import session_pb2 as s
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
 from ramet.tree.v1.tree_pb2_grpc import SessionTreeStub
 from tests.model.client import Answer, Client
-from tests.model.conversation import Moment, Session
+from tests.model.conversation import INSIGHT, MEMORY, PROMPT, SLOTS, Moment, Rec, Session
 from tests.model.forest import Forest
 
 _OFTEN = 6
@@ -97,38 +97,46 @@ class Base(RuleBasedStateMachine):
     def settle(self, node_id: str) -> None:
         """Makes a node that awaits content visible for good, if it is visible now; the forest's rules know how."""
 
-    def check_session(self, session_id: str) -> None:
-        """Compares a session with the model: metadata, slots, and every record."""
-        session = self.sessions.get(session_id)
-        faults = [] if session is not None else ["SESSION_NOT_FOUND"]
-        got = self.client.ask(self.storage.GetSession, s.GetSessionRequest(session_id=session_id), faults)
-        if session is None or got is None:
+    def check_sessions(self, *session_ids: str) -> None:
+        """Compares sessions with the model: metadata, slots, and every record."""
+        there = [self.sessions[session_id] for session_id in session_ids if session_id in self.sessions]
+        missing = [session_id for session_id in session_ids if session_id not in self.sessions]
+        if not session_ids:
             return
-        self.compare_session(session, got)
-        listed = self.client.get(self.storage.ListRecords, s.ListRecordsRequest(session_id=session_id, page_size=1000))
-        assert not listed.next_page_token
-        assert (listed.head_seq, listed.floor_seq) == (session.head, session.floor)
-        self.compare_records(session, listed.records)
-        for name, method in self.slot_readers().items():
-            slot = self.client.get(method, self.slot_request(name, session_id))
-            self.compare_slot(session, name, slot)
+        batch = self.client.get(self.storage.BatchGetSessions, s.BatchGetSessionsRequest(session_ids=session_ids))
+        self.compare_sessions(there, batch.sessions)
+        assert list(batch.missing_session_ids) == missing
+        for session in there:
+            request = s.ListRecordsRequest(session_id=session.id, page_size=1000)
+            listed = self.client.get(self.storage.ListRecords, request)
+            assert not listed.next_page_token
+            assert (listed.head_seq, listed.floor_seq) == (session.head, session.floor)
+            self.compare_records(session.records, listed.records)
+        self.check_slots(session_ids, list(SLOTS))
 
-    def slot_readers(self) -> dict[str, grpc.UnaryUnaryMultiCallable[Any, s.Slot]]:
-        """Returns what reads each slot."""
-        return {
-            "system_prompt": self.storage.GetSystemPrompt,
-            "insight": self.storage.GetInsight,
-            "memory": self.storage.GetMemory,
-        }
+    def check_slots(self, session_ids: Sequence[str], names: Sequence[str]) -> None:
+        """Compares slots of many sessions with the model; without names it asks for what digests need."""
+        there = [session_id for session_id in session_ids if session_id in self.sessions]
+        request = s.BatchGetSlotsRequest(
+            session_ids=session_ids, slots=[s.SlotName.Value(f"SLOT_NAME_{name.upper()}") for name in names]
+        )
+        answers = list(self.storage.BatchGetSlots(request, metadata=(("ramet-space", self.client.space),), timeout=60))
+        told = [entry for answer in answers for entry in answer.sessions]
+        missing = [session_id for answer in answers for session_id in answer.missing_session_ids]
+        assert [entry.session_id for entry in told] == there
+        assert missing == [session_id for session_id in session_ids if session_id not in self.sessions]
+        for entry in told:
+            slots = {PROMPT: entry.system_prompt, INSIGHT: entry.insight, MEMORY: entry.memory}
+            asked = {field.name for field, _ in entry.ListFields()} - {"session_id"}
+            assert asked == set(names or (INSIGHT, MEMORY))
+            for name in asked:
+                self.compare_slot(self.sessions[entry.session_id], name, slots[name])
 
-    def slot_request(self, name: str, session_id: str) -> Message:
-        """Makes the request that reads a slot."""
-        kinds = {
-            "system_prompt": s.GetSystemPromptRequest,
-            "insight": s.GetInsightRequest,
-            "memory": s.GetMemoryRequest,
-        }
-        return kinds[name](session_id=session_id)
+    def compare_sessions(self, held: Sequence[Session], got: Collection[s.Session]) -> None:
+        """Compares metadata of many sessions with the model."""
+        assert [session.id for session in got] == [session.id for session in held]
+        for session, told in zip(held, got, strict=True):
+            self.compare_session(session, told)
 
     def compare_session(self, session: Session, got: s.Session) -> None:
         """Compares metadata with the model."""
@@ -141,11 +149,7 @@ class Base(RuleBasedStateMachine):
         assert moment(got.last_active_at) == session.last_active_at
         assert moment(got.updated_at) >= moment(got.created_at)
 
-    def compare_records(self, session: Session, got: Collection[s.Record], *, newest_first: bool = False) -> None:
-        """Compares all records that a session shows with the model."""
-        self.compare_list(session.records[::-1] if newest_first else session.records, got)
-
-    def compare_list(self, held: Sequence[Any], got: Collection[s.Record]) -> None:
+    def compare_records(self, held: Sequence[Rec], got: Collection[s.Record]) -> None:
         """Compares records with those of the model."""
         assert [record.seq for record in got] == [record.seq for record in held]
         for record, told in zip(held, got, strict=True):

@@ -100,7 +100,7 @@ class RecordRules(Base):
                 insight.version += 1
             assert got.insight_version == (0 if consume == "absent" else insight.version)
             self.compare_session(session, got.session)
-        self.check_session(session_id)
+        self.check_sessions(session_id)
 
     def _take(self, session: Session, history: list[s.Record], seqs: list[int]) -> None:
         assert seqs == sorted(set(seqs))
@@ -129,7 +129,7 @@ class RecordRules(Base):
             most = kept[0].seq - 1 if kept else session.head
             assert least <= got.floor_seq <= most
             session.records, session.floor = kept, got.floor_seq
-        self._check_all()
+        self.check_sessions(*self.sessions)
 
     @rule(
         session_id=known_sessions,
@@ -153,7 +153,7 @@ class RecordRules(Base):
             else:
                 assert got.head_seq == session.head + 1
             session.records, session.head = kept, got.head_seq
-        self._check_all()
+        self.check_sessions(*self.sessions)
 
     @rule(session_id=known_sessions, position=positions, where=st.sampled_from(["at", "at", "at", "below", "above"]))
     def erase(self, session_id: str, position: int, where: str) -> None:
@@ -164,12 +164,14 @@ class RecordRules(Base):
         record = session.record(seq) if session is not None else None
         if session is not None and record is None:
             faults |= {"BELOW_TRIM_FLOOR"} if seq <= session.floor else {"RECORD_NOT_FOUND"}
+        # No record ever has this seq.
+        faults |= {"INVALID_FIELD"} if seq == 0 else set()
         request = s.EraseRecordRequest(session_id=session_id, seq=seq)
         got = self.change(self.storage.EraseRecord, request, faults, lambda answer: [answer.seq])
         if record is not None and got is not None:
             record.erase()
-            self.compare_list([record], [got])
-        self._check_all()
+            self.compare_records([record], [got])
+        self.check_sessions(*self.sessions)
 
     @rule(
         source_id=known_sessions,
@@ -231,7 +233,7 @@ class RecordRules(Base):
             ],
         )
         if source is None or got is None:
-            return self.check_session(child_id)
+            return self.check_sessions(child_id)
         inherited, left_out = ([], 0) if history == "records" else source.inherited(history, count)
         assert got.incomplete_records == left_out
         assert got.inherited_through_seq == (inherited[-1].seq if inherited else 0)
@@ -248,7 +250,7 @@ class RecordRules(Base):
         slot.content = prompt if prompt is not None else source.slots[PROMPT].content
         slot.version = 0 if slot.content is None else 1
         self.compare_session(child, got.session)
-        return self._check_all()
+        return self.check_sessions(*self.sessions)
 
     def _take_own(self, child: Session, own: list[s.Record]) -> None:
         if own:
@@ -275,8 +277,3 @@ class RecordRules(Base):
             return {"SESSION_NOT_FOUND"}
         faults = {"SESSION_ARCHIVED"} if session.archived else set()
         return faults | ({"STALE_HEAD"} if expected == "stale" else set())
-
-    def _check_all(self) -> None:
-        """Checks every session: what one drops or erases is shared with others."""
-        for session_id in self.sessions:
-            self.check_session(session_id)

@@ -65,7 +65,7 @@ class SessionRules(Base):
         faults |= {"SESSION_ARCHIVED"} if session is not None and session.archived else set()
         got = self.change(self.storage.PutSession, request, faults, version_of)
         if got is None:
-            return self.check_session(session_id)
+            return self.check_sessions(session_id)
         given = {"label": label, "tags": sorted(set(tags)), "metadata_json": metadata_json}
         taken = PATHS if mask == ["*"] else [path for path in PATHS if given[path]] if mask is None else mask
         changes = {path: given[path] for path in taken}
@@ -84,7 +84,7 @@ class SessionRules(Base):
             session.slots[PROMPT].content = prompt
             session.slots[PROMPT].version += 1
         self.compare_session(session, got)
-        return self.check_session(session_id)
+        return self.check_sessions(session_id)
 
     @rule(session_id=known_sessions, archive=st.booleans(), expected=EXPECTED)
     def archive_or_restore(self, session_id: str, archive: bool, expected: str) -> None:
@@ -102,7 +102,7 @@ class SessionRules(Base):
             session.version += session.archived != archive
             session.archived = archive
             self.compare_session(session, got)
-        self.check_session(session_id)
+        self.check_sessions(session_id)
 
     @rule(session_id=known_sessions, expected=EXPECTED)
     def delete_session(self, session_id: str, expected: str) -> None:
@@ -115,9 +115,7 @@ class SessionRules(Base):
         request = s.DeleteSessionRequest(session_id=session_id, expected_version=version)
         if self.change(self.storage.DeleteSession, request, faults, lambda _: []) is not None:
             self.forget_session(session_id)
-        for other in self.sessions:
-            self.check_session(other)
-        self.check_session(session_id)
+        self.check_sessions(*dict.fromkeys([session_id, *self.sessions]))
 
     def forget_session(self, session_id: str) -> None:
         """Takes a deleted session out of the model."""
@@ -145,7 +143,7 @@ class SessionRules(Base):
                 slot.version += 1
             slot.content = content
             self.compare_slot(session, name, got)
-        self.check_session(session_id)
+        self.check_sessions(session_id)
 
     def _write_slot(
         self, session_id: str, name: str, content: str | None, version: int | None, faults: set[str]

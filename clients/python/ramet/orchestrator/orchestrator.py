@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterable
 
 from ramet.client import (
     Aborted,
+    AlreadyExists,
     Client,
     DeletedNodes,
     DeletePolicy,
@@ -134,8 +135,15 @@ class Orchestrator:
         """Writes a label on both lines; an archived session is refused before either is changed."""
         steps = Steps.of(request_id)
         session = await self._relabel(session_id, label, steps)
-        await self._client.tree.update_node(session_id, label=label, request_id=steps.id_of("tree"))
-        return session
+        while True:
+            # The session's line decides between renames at once: whoever labels the node last finds its label there.
+            await self._client.tree.update_node(
+                session_id, label=session.label, request_id=steps.id_of(f"tree:{session.version}")
+            )
+            current = await self._client.sessions.get_session(session_id)
+            if current.label == session.label:
+                return current
+            session = current
 
     async def archive(self, session_id: str, *, request_id: str | None = None) -> Session:
         """Archives a session: it stays readable, forkable, restorable and deletable; its place stays too."""
@@ -161,18 +169,16 @@ class Orchestrator:
         return deleted
 
     async def _relabel(self, session_id: str, label: str, steps: Steps) -> Session:
-        """Labels the session's own line: only if it exists, so by its version, and once over repetitions."""
+        """Labels the session's own line, by its version so that none is created where none is."""
         for attempt in range(1, _RENAME_ATTEMPTS + 1):
             session = await self._client.sessions.get_session(session_id)
-            if session.label == label:
-                return session
             try:
                 return await self._client.sessions.put_session(
-                    session_id,
-                    label=label,
-                    expected_version=session.version,
-                    request_id=steps.id_of(f"session:{session.version}"),
+                    session_id, label=label, expected_version=session.version, request_id=steps.id_of("session")
                 )
+            except AlreadyExists:
+                # This operation wrote its label before, on another version; what is there now came after it.
+                return session
             except Aborted as error:
                 if error.reason != "STALE_VERSION" or attempt == _RENAME_ATTEMPTS:
                     raise

@@ -16,7 +16,8 @@ from ramet_server.database.database import Database
 from ramet_server.database.schema import prepare
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import SystemClock
-from ramet_server.serving.listen import Background, Server, Servicer, local_address
+from ramet_server.serving.address import local_address
+from ramet_server.serving.listen import Background, Server, Servicer
 from ramet_server.serving.logs import logging_to
 from ramet_server.serving.readiness import PING_SECONDS, StartRefused
 from ramet_server.serving.settings import Settings, settings_from, settings_options

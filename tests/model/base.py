@@ -16,7 +16,7 @@ from ramet.session.v1 import session_pb2 as s
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
 from ramet.tree.v1.tree_pb2_grpc import SessionTreeStub
 from tests.model.client import Answer, Client
-from tests.model.conversation import INSIGHT, MEMORY, PROMPT, SLOTS, Moment, Rec, Session
+from tests.model.conversation import INSIGHT, MEMORY, PROMPT, SLOTS, Moment, Rec, Session, diff
 from tests.model.forest import Forest
 
 _OFTEN = 6
@@ -26,6 +26,12 @@ IDS = ["main", "Main", "b", "fork 1", "~", "0", "x" * 128]
 
 ids = st.sampled_from(IDS)
 """Ids for what is to be made."""
+
+free_sessions = st.runner().flatmap(lambda machine: st.sampled_from(_free(machine.sessions)))
+"""Ids of which there is no session yet, mostly."""
+
+free_nodes = st.runner().flatmap(lambda machine: st.sampled_from(_free(machine.forest.nodes)))
+"""Ids of which there is no node yet, mostly."""
 
 known_sessions = st.runner().flatmap(lambda machine: st.sampled_from([*machine.sessions] * _OFTEN + IDS))
 """Ids of sessions that are there, mostly."""
@@ -37,6 +43,11 @@ EXPECTED = st.sampled_from(["absent", "absent", "absent", "current", "current", 
 """How an expected version or head stands to the current one."""
 
 _spaces = count()
+
+
+def _free(taken: Collection[str]) -> list[str]:
+    return [free for free in IDS if free not in taken] * _OFTEN + IDS
+
 
 T = TypeVar("T")
 
@@ -112,7 +123,35 @@ class Base(RuleBasedStateMachine):
             assert not listed.next_page_token
             assert (listed.head_seq, listed.floor_seq) == (session.head, session.floor)
             self.compare_records(session.records, listed.records)
+            self.check_context(session)
         self.check_slots(session_ids, list(SLOTS))
+
+    def check_context(
+        self, session: Session, max_records: int | None = None, max_characters: int | None = None
+    ) -> None:
+        """Compares what a send would get with the model."""
+        request = s.GetContextRequest(session_id=session.id, max_records=max_records, max_characters=max_characters)
+        got = self.client.get(self.storage.GetContext, request)
+        expected = session.context(max_records, max_characters)
+        self.compare_session(session, got.session)
+        self.compare_slot(session, PROMPT, got.system_prompt)
+        self.compare_slot(session, INSIGHT, got.insight)
+        self.compare_records(expected.records, got.records)
+        assert expected.incomplete_least <= got.incomplete_records <= expected.incomplete_most
+        assert got.older_left_out == expected.older_left_out
+
+    def check_diff(self, left_id: str, right_id: str) -> None:
+        """Compares where two sessions part with the model."""
+        left, right = self.sessions.get(left_id), self.sessions.get(right_id)
+        request = s.DiffSessionsRequest(left_session_id=left_id, right_session_id=right_id)
+        faults = [] if left is not None and right is not None else ["SESSION_NOT_FOUND"]
+        got = self.client.ask(self.storage.DiffSessions, request, faults)
+        if left is None or right is None or got is None:
+            return
+        told = (got.common_through_seq, got.left.first_own_seq, got.right.first_own_seq)
+        assert told == diff(left, right)
+        assert (got.left.head_seq, got.left.floor_seq) == (left.head, left.floor)
+        assert (got.right.head_seq, got.right.floor_seq) == (right.head, right.floor)
 
     def check_slots(self, session_ids: Sequence[str], names: Sequence[str]) -> None:
         """Compares slots of many sessions with the model; without names it asks for what digests need."""

@@ -10,7 +10,7 @@ from hypothesis.stateful import precondition, rule
 from ramet.session.v1 import session_pb2 as s
 from tests.model.base import IDS, Base, known_sessions
 from tests.model.client import Refusal
-from tests.model.conversation import INSIGHT, MEMORY, PROMPT, SLOTS, diff
+from tests.model.conversation import INSIGHT, MEMORY, PROMPT, SLOTS
 from tests.model.session_rules import labels, tag_lists
 
 roles = st.lists(st.sampled_from([s.ROLE_SYSTEM, s.ROLE_USER, s.ROLE_ASSISTANT, s.ROLE_TOOL]), max_size=2)
@@ -87,31 +87,16 @@ class ReadRules(Base):
     def get_context(self, session_id: str, max_records: int | None, max_characters: int | None) -> None:
         """Reads what a send needs."""
         session = self.sessions.get(session_id)
-        request = s.GetContextRequest(session_id=session_id, max_records=max_records, max_characters=max_characters)
-        got = self.client.ask(self.storage.GetContext, request, [] if session is not None else ["SESSION_NOT_FOUND"])
-        if session is None or got is None:
-            return
-        expected = session.context(max_records, max_characters)
-        self.compare_session(session, got.session)
-        self.compare_slot(session, "system_prompt", got.system_prompt)
-        self.compare_slot(session, "insight", got.insight)
-        self.compare_records(expected.records, got.records)
-        assert expected.incomplete_least <= got.incomplete_records <= expected.incomplete_most
-        assert got.older_left_out == expected.older_left_out
+        if session is None:
+            request = s.GetContextRequest(session_id=session_id)
+            self.client.ask(self.storage.GetContext, request, ["SESSION_NOT_FOUND"])
+        else:
+            self.check_context(session, max_records, max_characters)
 
     @rule(left_id=known_sessions, right_id=known_sessions)
     def diff_sessions(self, left_id: str, right_id: str) -> None:
         """Compares two sessions, or one with itself."""
-        left, right = self.sessions.get(left_id), self.sessions.get(right_id)
-        request = s.DiffSessionsRequest(left_session_id=left_id, right_session_id=right_id)
-        faults = [] if left is not None and right is not None else ["SESSION_NOT_FOUND"]
-        got = self.client.ask(self.storage.DiffSessions, request, faults)
-        if left is None or right is None or got is None:
-            return
-        told = (got.common_through_seq, got.left.first_own_seq, got.right.first_own_seq)
-        assert told == diff(left, right)
-        assert (got.left.head_seq, got.left.floor_seq) == (left.head, left.floor)
-        assert (got.right.head_seq, got.right.floor_seq) == (right.head, right.floor)
+        self.check_diff(left_id, right_id)
 
     @rule(
         order=st.sampled_from(sorted(_LIST_KEYS)),

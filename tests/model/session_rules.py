@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from ramet.session.v1 import session_pb2 as s
-from tests.model.base import EXPECTED, Base, expectation, ids, known_sessions, moment
+from tests.model.base import EXPECTED, Base, expectation, free_sessions, known_sessions, moment
 from tests.model.conversation import INSIGHT, MEMORY, PROMPT, SLOTS, Session
+from tests.model.histories import metadata
 
 labels = st.sampled_from(["", "Label", "label", "L_bel%", "标签 🌱"])
 tag_lists = st.lists(st.sampled_from(["red", "Red", "blue", "a b"]), max_size=3)
-metadata = st.sampled_from(["", '{"b": 1, "a": 9007199254740993}', "[]"])
 texts = st.sampled_from(["", "text", "zwei\nlines", "🌱" * 3])
 PATHS = ["label", "tags", "metadata_json"]
 masks = st.none() | st.just(["*"]) | st.lists(st.sampled_from(PATHS), min_size=1, max_size=3, unique=True)
@@ -29,7 +29,7 @@ class SessionRules(Base):
     """Creates, updates, archives, restores and deletes sessions, and writes their slots."""
 
     @rule(
-        session_id=ids | known_sessions,
+        session_id=free_sessions | known_sessions,
         label=labels,
         tags=tag_lists,
         metadata_json=metadata,

@@ -9,6 +9,7 @@ import pytest
 import ramet
 from ramet import Orchestrator
 from ramet_server.database.database import Database
+from ramet_server.domain.call import Call
 from ramet_server.domain.limits import Limits
 from tests.harness import sqlite
 from tests.harness.server import running_server
@@ -40,7 +41,7 @@ def sweep(url: str) -> int:
     """Sweeps as a server does an hour later; returns how many nodes went."""
     database = Database.open(url)
     try:
-        return build_sweep(database, Limits(), Later()).waiting(100).deleted
+        return build_sweep(database, Limits(), Later()).waiting(Call("default"), 100).deleted
     finally:
         database.close()
 

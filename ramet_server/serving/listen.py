@@ -27,7 +27,7 @@ CLIENT_PING_MS = 10_000
 
 _STUCK_THREAD_S = 5.0
 _CUT_THREAD_S = 1.0
-_REFUSING_S = 0.2
+_REFUSING_S = 5.0
 _LAST_REPLIES_S = 0.5
 
 _log = logging.getLogger(__name__)
@@ -109,11 +109,12 @@ class Server:
         self._long_calls.drain()
         for task in self._tasks:
             task.cancel()
-        # gRPC's own stop answers CANCELLED to calls that have arrived but were not yet taken up, which no
-        # client takes for a reason to retry. So first they are all told UNAVAILABLE by the door.
-        await asyncio.sleep(_REFUSING_S)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._door.wait_until_empty(), max(0.0, until - time.monotonic()))
+            await asyncio.wait_for(self._door.wait_until_empty(), self._settings.grace_seconds)
+        # gRPC's own stop answers CANCELLED to calls that have arrived but were not yet taken up, which no
+        # client takes for a reason to retry. So first the door tells them all to come again later.
+        rest = max(_LAST_REPLIES_S, until - time.monotonic())
+        await self._door.wait_until_quiet(min(_REFUSING_S, rest))
         # The last replies may still be on their way.
         await self._server.stop(max(_LAST_REPLIES_S, until - time.monotonic()))
         await self._end(_STUCK_THREAD_S)

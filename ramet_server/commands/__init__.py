@@ -11,6 +11,7 @@ _COMMANDS = {
     "session": "ramet_server.commands.serve:serve_session",
     "tree": "ramet_server.commands.serve:serve_tree",
     "migrate": "ramet_server.commands.migrate:migrate",
+    "sweep": "ramet_server.commands.sweep:sweep",
     "health": "ramet_server.commands.ask_health:health",
 }
 

@@ -82,9 +82,9 @@ def every_call(forest: Forest) -> None:
     forest.delete("new", delete_sessions=True)
     forest.delete(name(1), pb.DELETE_POLICY_REPARENT)
     forest.delete(name(2), pb.DELETE_POLICY_CASCADE, delete_sessions=True)
-    forest.sweep.waiting(10)
-    for removal in forest.sweep.pending_removals(10):
-        forest.sweep.finish_removal(removal)
+    forest.sweep.waiting(forest.call, 10)
+    for removal in forest.sweep.pending_removals(forest.call, 10):
+        forest.sweep.finish_removal(forest.call, removal)
 
 
 def faults(database: Database, statement: str, parameters: Any) -> Sequence[str]:

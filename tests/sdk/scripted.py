@@ -79,12 +79,17 @@ class Scripted:
 
 
 @asynccontextmanager
-async def scripted(**answers: Answer | list[Answer]) -> AsyncIterator[Scripted]:
+async def scripted(
+    *, credentials: grpc.ServerCredentials | None = None, **answers: Answer | list[Answer]
+) -> AsyncIterator[Scripted]:
     """Runs a server that answers the named methods of both contracts."""
     script = Scripted({name: answer if isinstance(answer, list) else [answer] for name, answer in answers.items()})
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", -1)])
     server.add_generic_rpc_handlers([_Handlers(script)])
-    script.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    if credentials is None:
+        script.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    else:
+        script.address = f"localhost:{server.add_secure_port('localhost:0', credentials)}"
     await server.start()
     try:
         yield script

@@ -44,7 +44,8 @@ async def test_an_iterator_follows_the_pages_also_over_an_empty_one(
         reply(next_page_token="three"),
         reply(**{field: items[2:]}),
     ]
-    async with scripted(**{rpc: pages}) as server, ramet.connect(server.address) as client:
+    answers: dict[str, Any] = {rpc: pages}
+    async with scripted(**answers) as server, ramet.connect(server.address) as client:
         assert len([item async for item in iterate(client)]) == 3
         asked = server.heard(rpc)
         assert [request.page_token for request in asked] == ["", "two", "three"]

@@ -16,10 +16,12 @@ from ramet_server.database.database import Database
 from ramet_server.database.schema import prepare
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import SystemClock
-from ramet_server.serving.listen import Background, Server, Servicer, local_address
+from ramet_server.serving.address import local_address
+from ramet_server.serving.listen import Background, Server, Servicer
 from ramet_server.serving.logs import logging_to
 from ramet_server.serving.readiness import PING_SECONDS, StartRefused
 from ramet_server.serving.settings import Settings, settings_from, settings_options
+from ramet_server.sweeping import Sweep, in_background
 
 
 @click.command("all", short_help="Serve every service on one port.")
@@ -43,23 +45,21 @@ def serve_tree(**values: Any) -> None:
     serve(settings_from(values), [TREE])
 
 
-def serve(settings: Settings, services: Sequence[ServedService], background: Sequence[Background] = ()) -> None:
+def serve(settings: Settings, services: Sequence[ServedService]) -> None:
     """Serves until SIGTERM or SIGINT, then drains; raises ClickException with one line where it cannot start."""
     database = open_database(settings, settings.pool_size)
     try:
         with logging_to(None, settings.log_format, settings.log_level):
-            asyncio.run(_serve(settings, services, database, background))
+            asyncio.run(_serve(settings, services, database))
     except StartRefused as error:
         raise click.ClickException(str(error)) from error
     finally:
         database.close()
 
 
-async def _serve(
-    settings: Settings, services: Sequence[ServedService], database: Database, background: Sequence[Background]
-) -> None:
+async def _serve(settings: Settings, services: Sequence[ServedService], database: Database) -> None:
     stop, stop_now = _signals()
-    server = make_server(settings, services, database, background)
+    server = make_server(settings, services, database, _background(settings, database))
     try:
         await server.start()
         await server.wait_for_first_look()
@@ -84,6 +84,13 @@ def make_server(
         insist=database.engine.dialect.name == "sqlite",
         background=background,
     )
+
+
+def _background(settings: Settings, database: Database) -> list[Background]:
+    """Returns what runs beside the calls: whatever a server serves, it sweeps for all."""
+    if not settings.sweep_seconds:
+        return []
+    return [in_background(Sweep(database, settings.limits(), SystemClock()).steps, settings.sweep_seconds)]
 
 
 def _signals() -> tuple[asyncio.Event, asyncio.Event]:

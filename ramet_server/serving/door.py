@@ -1,6 +1,7 @@
 """The door that every call passes: it knows who is inside, and shuts for a drain."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -8,6 +9,9 @@ from ramet_server.domain.errors import Draining
 
 _RETRY_AFTER_S = 1.0
 """Long enough that a caller who comes again meets another server, or none."""
+
+_QUIET_S = 0.2
+"""Shorter than that, so that those who obey it let the door become quiet."""
 
 
 class Door:
@@ -20,11 +24,13 @@ class Door:
         self._empty = asyncio.Event()
         self._empty.set()
         self._shut = False
+        self._knocked_at = 0.0
 
     @contextmanager
     def admit(self) -> Iterator[None]:
         """Counts a call as inside for the length of the block; raises where it may not begin."""
         if self._shut:
+            self._knocked_at = time.monotonic()
             raise draining()
         self._check()
         self._inside += 1
@@ -39,6 +45,13 @@ class Door:
     def shut(self) -> None:
         """Refuses every call from now on; those inside go on."""
         self._shut = True
+        self._knocked_at = time.monotonic()
+
+    async def wait_until_quiet(self, longest_s: float) -> None:
+        """Returns once nobody has come to the shut door for a while, or after the longest time."""
+        until = time.monotonic() + longest_s
+        while (now := time.monotonic()) < min(self._knocked_at + _QUIET_S, until):  # noqa: ASYNC110 - no poll: it sleeps to the very moment
+            await asyncio.sleep(min(self._knocked_at + _QUIET_S, until) - now)
 
     async def wait_until_empty(self) -> None:
         """Returns once no call is inside."""

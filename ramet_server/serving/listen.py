@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import socket
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2_grpc
 
+from ramet_server.serving.address import AddressRefused, check_free
 from ramet_server.serving.door import Door
 from ramet_server.serving.handlers import Setting, generic_handler
 from ramet_server.serving.health import Health
@@ -27,7 +27,7 @@ CLIENT_PING_MS = 10_000
 
 _STUCK_THREAD_S = 5.0
 _CUT_THREAD_S = 1.0
-_REFUSING_S = 0.2
+_REFUSING_S = 5.0
 _LAST_REPLIES_S = 0.5
 
 _log = logging.getLogger(__name__)
@@ -109,11 +109,12 @@ class Server:
         self._long_calls.drain()
         for task in self._tasks:
             task.cancel()
-        # gRPC's own stop answers CANCELLED to calls that have arrived but were not yet taken up, which no
-        # client takes for a reason to retry. So first they are all told UNAVAILABLE by the door.
-        await asyncio.sleep(_REFUSING_S)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._door.wait_until_empty(), max(0.0, until - time.monotonic()))
+            await asyncio.wait_for(self._door.wait_until_empty(), self._settings.grace_seconds)
+        # gRPC's own stop answers CANCELLED to calls that have arrived but were not yet taken up, which no
+        # client takes for a reason to retry. So first the door tells them all to come again later.
+        rest = max(_LAST_REPLIES_S, until - time.monotonic())
+        await self._door.wait_until_quiet(min(_REFUSING_S, rest))
         # The last replies may still be on their way.
         await self._server.stop(max(_LAST_REPLIES_S, until - time.monotonic()))
         await self._end(_STUCK_THREAD_S)
@@ -151,32 +152,14 @@ class Server:
         await work(self._workers)
 
     def _bind(self, address: str) -> str:
-        if not address.startswith("unix:"):
-            _try_address(address)
         try:
+            check_free(address)
             port = self._server.add_insecure_port(address)
+        except AddressRefused as error:
+            raise StartRefused(str(error)) from error
         except RuntimeError as error:
             raise StartRefused(f"Cannot listen on {address}.") from error
         return address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{port}"
-
-
-def _try_address(address: str) -> None:
-    """Raises StartRefused, with the system's own words, where an address cannot be bound.
-
-    gRPC's error does not tell why, and its C part writes a line of its own to standard error.
-    """
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise StartRefused(f"Cannot listen on {address}: it must be HOST:PORT or unix:PATH.")
-    try:
-        family, kind, _, _, place = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind(place)
-            # Another listener is met only here where it, too, reuses addresses.
-            trial.listen(1)
-    except OSError as error:
-        raise StartRefused(f"Cannot listen on {address}: {error.strerror or error}.") from error
 
 
 def _options(settings: Settings) -> list[tuple[str, Any]]:
@@ -197,10 +180,3 @@ def _options(settings: Settings) -> list[tuple[str, Any]]:
             ("grpc.max_connection_age_grace_ms", round(settings.grace_seconds * 1000)),
         ]
     return options
-
-
-def local_address(address: str) -> str:
-    """Returns a listening address as a client on this machine would name it."""
-    host, _, port = address.rpartition(":")
-    # An address of all interfaces is none to connect to.
-    return f"127.0.0.1:{port}" if host in ("0.0.0.0", "[::]", "") else address  # noqa: S104 - compared, not bound

@@ -114,7 +114,8 @@ class _TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         values: dict[str, Any] = getattr(record, _FIELDS, {})
-        parts = [_time(record), record.levelname, record.name, record.message]
+        message = record.message.replace("\r", "\\r").replace("\n", "\\n")
+        parts = [_time(record), record.levelname, record.name, message]
         parts += [f"{key}={_plain(value)}" for key, value in values.items()]
         line = " ".join(parts)
         return f"{line}\n{record.exc_text}" if record.exc_text else line

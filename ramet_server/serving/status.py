@@ -91,8 +91,8 @@ def _details(error: errors.RametError, code: StatusCode) -> list[Message]:
     details: list[Message] = [info]
     room = _DETAILS_BYTES // 2
     for key, value in error.details.items():
-        value = value[:_VALUE_CHARACTERS]
-        room -= len(key) + len(value.encode("utf-8", "replace"))
+        value = _sane(value[:_VALUE_CHARACTERS])
+        room -= len(key) + len(value.encode())
         if room > 0:
             info.metadata[key] = value
     if error.retry_after_s is not None:
@@ -101,7 +101,7 @@ def _details(error: errors.RametError, code: StatusCode) -> list[Message]:
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
     if error.field is not None:
         violation = error_details_pb2.BadRequest.FieldViolation(
-            field=error.field[:_VALUE_CHARACTERS], description=_cut(error.message, 500), reason=error.reason
+            field=_sane(error.field[:_VALUE_CHARACTERS]), description=_cut(error.message, 500), reason=error.reason
         )
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
     return details
@@ -111,9 +111,14 @@ def _milliseconds(seconds: float) -> int:
     return max(1, round(seconds * 1000))
 
 
+def _sane(text: str) -> str:
+    """Replaces lone surrogates, which no protobuf text can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _cut(text: str, limit: int = _MESSAGE_BYTES) -> str:
     """Cuts a text to ``limit`` bytes as gRPC percent-encodes it."""
-    text = text.encode("utf-8", "replace").decode("utf-8")
+    text = _sane(text)
     while len(quote(text, safe="")) > limit:
         text = text[: max(1, len(text) * limit // len(quote(text, safe="")) - 4)] + "..."
     return text

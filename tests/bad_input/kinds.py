@@ -345,10 +345,10 @@ OUTPUT_ONLY = Kind()
 """What the server sets: ignored where a client sends it."""
 
 
-def messages(most: int, *, required: bool) -> Kind:
-    """A list of messages."""
+def messages(most: int, *, required: bool, other: Write | None = None) -> Kind:
+    """A list of messages; it may hold one twice, unless another legal value is given."""
     bad = [Bad(f"{most + 1} entries", repeat(most + 1), TOO_LARGE), *([Bad("none at all", clear)] if required else [])]
-    return Kind(bad, _twice)
+    return Kind(bad, other or _twice)
 
 
 def _twice(owner: Message, field: FieldDescriptor) -> str:

@@ -50,8 +50,8 @@ def unavailable(call: Callable[[], object]) -> bool:
         call()
     except grpc.RpcError as error:
         # What grpc raises is also a grpc.Call; the types do not say so.
-        call_: Any = error
-        return bool(call_.code() is grpc.StatusCode.UNAVAILABLE)
+        told: Any = error
+        return bool(told.code() is grpc.StatusCode.UNAVAILABLE)
     return False
 
 
@@ -105,87 +105,89 @@ def everything(to: Stubs) -> list[object]:
     return found
 
 
-@pytest.fixture
-def muffled(start: Start) -> Iterator[tuple[ServerProcess, Muffle]]:
-    """A server, and a door before it that can swallow its answers."""
-    server = start()
-    with Muffle(server.address) as muffle:
-        yield server, muffle
-
-
 @pytest.mark.parametrize("write", WRITES)
 def test_a_reply_lost_between_server_and_client_is_found_by_a_retry(
-    muffled: tuple[ServerProcess, Muffle], connect: Connect, write: Callable[[Stubs], object]
+    two_servers: list[ServerProcess], connect: Connect, write: Callable[[Stubs], object]
 ) -> None:
-    server, muffle = muffled
-    direct, through = stubs(connect(server.address)), stubs(connect(muffle.address))
-    seed(through)
-    before = everything(direct)
-    muffle.silence()
-    with ThreadPoolExecutor(1) as pool:
-        lost = pool.submit(unavailable, partial(write, through))
-        wait_until(lambda: everything(direct) != before, "the write is committed")
-        muffle.cut()
-        assert lost.result()
-    after = everything(direct)
-    first = write(through)
-    assert write(direct) == first
-    assert everything(direct) == after
+    with Muffle(two_servers[0].address) as muffle:
+        direct, through = stubs(connect(two_servers[1].address)), stubs(connect(muffle.address))
+        seed(through)
+        before = everything(direct)
+        muffle.silence()
+        with ThreadPoolExecutor(1) as pool:
+            lost = pool.submit(unavailable, partial(write, through))
+            wait_until(lambda: everything(direct) != before, "the write is committed")
+            muffle.cut()
+            assert lost.result()
+        after = everything(direct)
+        first = write(through)
+        assert write(direct) == first
+        assert everything(direct) == after
 
 
-@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("write", [append, fork, plant])
 def test_a_reply_lost_with_the_server_is_found_on_the_next_one(
-    muffled: tuple[ServerProcess, Muffle], start: Start, connect: Connect, write: Callable[[Stubs], object]
+    two_servers: list[ServerProcess],
+    shared_url: str,
+    start: Start,
+    connect: Connect,
+    write: Callable[[Stubs], object],
 ) -> None:
-    server, muffle = muffled
-    other = start()
-    seed(stubs(connect(muffle.address)))
-    direct, through = stubs(connect(other.address)), stubs(connect(muffle.address))
-    before = everything(direct)
-    everything(through)
-    muffle.silence()
-    with ThreadPoolExecutor(1) as pool:
-        lost = pool.submit(unavailable, partial(write, through))
-        wait_until(lambda: everything(direct) != before, "the write is committed")
-        server.kill()
-        muffle.cut()
-        assert lost.result()
-    after = everything(direct)
-    assert write(direct) == write(direct)
-    assert everything(direct) == after
+    dying, other = start(shared_url), two_servers[1]
+    with Muffle(dying.address) as muffle:
+        direct, through = stubs(connect(other.address)), stubs(connect(muffle.address))
+        seed(through)
+        before = everything(direct)
+        muffle.silence()
+        with ThreadPoolExecutor(1) as pool:
+            lost = pool.submit(unavailable, partial(write, through))
+            wait_until(lambda: everything(direct) != before, "the write is committed")
+            dying.kill()
+            muffle.cut()
+            assert lost.result()
+        after = everything(direct)
+        assert write(direct) == write(direct)
+        assert everything(direct) == after
+
+
+@pytest.fixture(scope="module")
+def proxied(mariadb_server: MariaDb) -> Iterator[tuple[Proxy, str]]:
+    """A server in this process with a door between it and MariaDB, and its address."""
+    url = mariadb_server.new_database()
+    with (
+        Proxy(mariadb_server.port) as proxy,
+        running_server(url.replace(f":{mariadb_server.port}/", f":{proxy.port}/")) as address,
+    ):
+        yield proxy, address
+    mariadb_server.drop_database(url)
 
 
 @pytest.mark.mariadb
 @pytest.mark.parametrize("cut", [Cut.BEFORE_COMMIT, Cut.AFTER_COMMIT])
 @pytest.mark.parametrize("write", WRITES)
 def test_a_connection_to_the_database_lost_in_commit_is_settled_by_the_request_id(
-    mariadb_server: MariaDb, mariadb_url: str, connect: Connect, write: Callable[[Stubs], object], cut: Cut
+    proxied: tuple[Proxy, str], connect: Connect, write: Callable[[Stubs], object], cut: Cut
 ) -> None:
-    with (
-        Proxy(mariadb_server.port) as proxy,
-        running_server(mariadb_url.replace(f":{mariadb_server.port}/", f":{proxy.port}/")) as address,
-    ):
-        through = stubs(connect(address))
-        seed(through)
-        proxy.cut = cut
-        first = write(through)
-        assert proxy.cuts == 1
-        after = everything(through)
-        assert write(through) == first
-        assert everything(through) == after
+    proxy, address = proxied
+    through = stubs(connect(address))
+    seed(through)
+    cuts = proxy.cuts
+    proxy.cut = cut
+    first = write(through)
+    assert proxy.cuts == cuts + 1
+    after = everything(through)
+    assert write(through) == first
+    assert everything(through) == after
 
 
 @pytest.mark.mariadb
 def test_without_a_request_id_the_caller_is_told_that_the_outcome_is_unknown(
-    mariadb_server: MariaDb, mariadb_url: str, connect: Connect
+    proxied: tuple[Proxy, str], connect: Connect
 ) -> None:
-    with (
-        Proxy(mariadb_server.port) as proxy,
-        running_server(mariadb_url.replace(f":{mariadb_server.port}/", f":{proxy.port}/")) as address,
-    ):
-        through = stubs(connect(address))
-        seed(through)
-        proxy.cut = Cut.AFTER_COMMIT
-        with refused(grpc.StatusCode.UNAVAILABLE, "OUTCOME_UNKNOWN"):
-            storing.append(through.storage, "main", storing.user("second"))
-        assert storing.texts(through.storage, "main") == ["first", "second"]
+    proxy, address = proxied
+    through = stubs(connect(address))
+    seed(through)
+    proxy.cut = Cut.AFTER_COMMIT
+    with refused(grpc.StatusCode.UNAVAILABLE, "OUTCOME_UNKNOWN"):
+        storing.append(through.storage, "main", storing.user("second"))
+    assert storing.texts(through.storage, "main") == ["first", "second"]

@@ -34,21 +34,23 @@ def is_serving(channel: grpc.Channel, service: str) -> bool:
 
 
 @pytest.fixture
-def storages(start: Start, connect: Connect) -> Sequence[SessionStorageStub]:
+def storages(two_servers: list[ServerProcess], connect: Connect) -> Sequence[SessionStorageStub]:
     """The SessionStorage of two servers over one database."""
-    return [SessionStorageStub(connect(start().address)) for _ in range(2)]
+    return [SessionStorageStub(connect(server.address)) for server in two_servers]
 
 
 @pytest.fixture
-def trees(start: Start, connect: Connect) -> Sequence[SessionTreeStub]:
+def trees(two_servers: list[ServerProcess], connect: Connect) -> Sequence[SessionTreeStub]:
     """The SessionTree of two servers over one database."""
-    return [SessionTreeStub(connect(start().address)) for _ in range(2)]
+    return [SessionTreeStub(connect(server.address)) for server in two_servers]
 
 
-def test_five_servers_started_at_once_on_an_empty_database_are_all_healthy(start: Start, connect: Connect) -> None:
+def test_five_servers_started_at_once_on_an_empty_database_are_all_healthy(
+    database_url: str, start: Start, connect: Connect
+) -> None:
     """kubeflow#2471: five servers start at once on an empty database -> all healthy, and all on one schema."""
     with ThreadPoolExecutor(5) as pool:
-        servers: list[ServerProcess] = list(pool.map(lambda _: start(), range(5)))
+        servers: list[ServerProcess] = list(pool.map(start, [database_url] * 5))
     channels = [connect(server.address) for server in servers]
     for channel in channels:
         for service in SERVICES:
@@ -130,10 +132,10 @@ def test_opposing_moves_through_two_servers_never_make_a_cycle(trees: Sequence[S
 
 
 def test_what_was_acknowledged_before_a_kill_is_there_once_and_retries_add_nothing(
-    start: Start, connect: Connect
+    shared_url: str, start: Start, connect: Connect
 ) -> None:
     """The server dies in the midst of appends: no acknowledged record is lost, no retried one comes twice."""
-    server = start()
+    server = start(shared_url)
     storage = SessionStorageStub(connect(server.address))
     storing.put(storage, "main")
     numbers = count()
@@ -155,7 +157,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_once_and_retries_add_nothi
         server.kill()
         for writer in writers:
             writer.result()
-    storage = SessionStorageStub(connect(start().address))
+    storage = SessionStorageStub(connect(start(shared_url).address))
     kept = {record.content: record.seq for record in storing.history(storage, "main")}
     assert {name: kept[name] for name in acknowledged} == acknowledged
     assert set(kept) <= tried

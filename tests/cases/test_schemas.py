@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import grpc
 import pytest
 import sqlalchemy as sa
 
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
 from ramet.tree.v1.tree_pb2_grpc import SessionTreeStub
-from ramet_server.database.tables import metadata
+from ramet_server.database import schema
+from ramet_server.database.tables.session import session
+from ramet_server.serving.readiness import StartRefused
+from tests.cases.bulk import engine_of
 from tests.cases.conftest import Connect, Start
-from tests.conformance.refusing import refused
 from tests.conformance.session import making as storing
 from tests.conformance.tree import making as growing
 from tests.harness.mariadb import MariaDb
@@ -39,35 +40,41 @@ def test_a_fresh_database_is_set_up_whatever_its_character_set(
     mariadb_server.drop_database(url)
 
 
-def revise(url: str, revision: str) -> None:
-    """Say that the schema has another revision than it has."""
-    engine = sa.create_engine(url.replace("mysql://", "mysql+pymysql://"), poolclass=sa.NullPool)
-    with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
-    engine.dispose()
-
-
-@pytest.mark.parametrize("revision", ["0000", "9999"])
-def test_a_schema_of_another_revision_is_refused_with_what_to_run_and_left_alone(
-    start: Start, connect: Connect, database_url: str, revision: str
-) -> None:
-    """adk-python#3272: start on another schema -> migrates, or refuses with what to run."""
-    server = start()
-    storage = SessionStorageStub(connect(server.address))
-    storing.put(storage, "main")
-    server.terminate()
-    revise(database_url, revision)
-    if database_url.startswith("sqlite"):
-        with pytest.raises(RuntimeError, match=r"ramet-server migrate|upgrade the server"):
-            start()
-    else:
-        refusing = SessionStorageStub(connect(start().address))
-        with refused(grpc.StatusCode.UNAVAILABLE, "SCHEMA_MISMATCH") as refusal:
-            storing.get(refusing, "main")
-        assert "ramet-server migrate" in refusal.message or "upgrade the server" in refusal.message
-    engine = sa.create_engine(database_url.replace("mysql://", "mysql+pymysql://"), poolclass=sa.NullPool)
+def revision_and_sessions(url: str) -> tuple[str, int]:
+    """What the database says of its schema, and how many sessions it holds."""
+    engine = engine_of(url)
     with engine.connect() as connection:
-        [found] = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalars()
-        sessions = connection.execute(sa.select(sa.func.count()).select_from(metadata.tables["session"])).scalar()
+        [revision] = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalars()
+        sessions = connection.execute(sa.select(sa.func.count()).select_from(session)).scalar_one()
     engine.dispose()
-    assert (found, sessions) == (revision, 1)
+    return revision, sessions
+
+
+def test_an_older_schema_is_refused_with_what_to_run_and_left_alone(
+    database_url: str, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """adk-python#3272: start on an older schema -> migrates, or refuses with what to run."""
+    with running_server(database_url) as address:
+        storing.put(SessionStorageStub(connect(address)), "main")
+    before = revision_and_sessions(database_url)
+    # The history has one revision so far, so the older schema is made by a server that wants a newer one.
+    monkeypatch.setattr(schema, "head", lambda: "9999")
+    with pytest.raises(StartRefused, match="ramet-server migrate"), running_server(database_url):
+        pass
+    assert revision_and_sessions(database_url) == before
+
+
+def test_a_newer_schema_is_refused_by_the_program_and_left_alone(
+    database_url: str, start: Start, connect: Connect
+) -> None:
+    """adk-python#3272, the other way round: an old server must not write to what it does not know."""
+    server = start(database_url)
+    storing.put(SessionStorageStub(connect(server.address)), "main")
+    assert server.terminate() == 0
+    engine = engine_of(database_url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(RuntimeError, match="upgrade the server"):
+        start(database_url)
+    assert revision_and_sessions(database_url) == ("9999", 1)

@@ -67,6 +67,8 @@ class MariaDb:
                     "--no-defaults",
                     *_as_user(),
                     f"--datadir={self.directory / 'data'}",
+                    # A server that starts deletes the temporary tables of all servers that share this place.
+                    f"--tmpdir={self.directory}",
                     f"--socket={self.socket}",
                     f"--port={self.port}",
                     f"--pid-file={self.directory / 'server.pid'}",

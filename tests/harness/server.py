@@ -166,6 +166,6 @@ class ServerProcess:
 
     def kill(self) -> None:
         """Ends the program at once, as a crash does; nothing where it has ended."""
-        if self._process is not None:
+        if self._process is not None and self._process.stdout and not self._process.stdout.closed:
             self._process.kill()
             self._process.communicate()

@@ -16,7 +16,7 @@ from ramet.session.v1 import session_pb2 as s
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
 from ramet.tree.v1.tree_pb2_grpc import SessionTreeStub
 from tests.model.client import Answer, Client
-from tests.model.conversation import Moment, Session
+from tests.model.conversation import INSIGHT, MEMORY, PROMPT, SLOTS, Moment, Rec, Session, diff
 from tests.model.forest import Forest
 
 _OFTEN = 6
@@ -26,6 +26,12 @@ IDS = ["main", "Main", "b", "fork 1", "~", "0", "x" * 128]
 
 ids = st.sampled_from(IDS)
 """Ids for what is to be made."""
+
+free_sessions = st.runner().flatmap(lambda machine: st.sampled_from(_free(machine.sessions)))
+"""Ids of which there is no session yet, mostly."""
+
+free_nodes = st.runner().flatmap(lambda machine: st.sampled_from(_free(machine.forest.nodes)))
+"""Ids of which there is no node yet, mostly."""
 
 known_sessions = st.runner().flatmap(lambda machine: st.sampled_from([*machine.sessions] * _OFTEN + IDS))
 """Ids of sessions that are there, mostly."""
@@ -37,6 +43,11 @@ EXPECTED = st.sampled_from(["absent", "absent", "absent", "current", "current", 
 """How an expected version or head stands to the current one."""
 
 _spaces = count()
+
+
+def _free(taken: Collection[str]) -> list[str]:
+    return [free for free in IDS if free not in taken] * _OFTEN + IDS
+
 
 T = TypeVar("T")
 
@@ -97,38 +108,74 @@ class Base(RuleBasedStateMachine):
     def settle(self, node_id: str) -> None:
         """Makes a node that awaits content visible for good, if it is visible now; the forest's rules know how."""
 
-    def check_session(self, session_id: str) -> None:
-        """Compares a session with the model: metadata, slots, and every record."""
-        session = self.sessions.get(session_id)
-        faults = [] if session is not None else ["SESSION_NOT_FOUND"]
-        got = self.client.ask(self.storage.GetSession, s.GetSessionRequest(session_id=session_id), faults)
-        if session is None or got is None:
+    def check_sessions(self, *session_ids: str) -> None:
+        """Compares sessions with the model: metadata, slots, and every record."""
+        there = [self.sessions[session_id] for session_id in session_ids if session_id in self.sessions]
+        missing = [session_id for session_id in session_ids if session_id not in self.sessions]
+        if not session_ids:
             return
-        self.compare_session(session, got)
-        listed = self.client.get(self.storage.ListRecords, s.ListRecordsRequest(session_id=session_id, page_size=1000))
-        assert not listed.next_page_token
-        assert (listed.head_seq, listed.floor_seq) == (session.head, session.floor)
-        self.compare_records(session, listed.records)
-        for name, method in self.slot_readers().items():
-            slot = self.client.get(method, self.slot_request(name, session_id))
-            self.compare_slot(session, name, slot)
+        batch = self.client.get(self.storage.BatchGetSessions, s.BatchGetSessionsRequest(session_ids=session_ids))
+        self.compare_sessions(there, batch.sessions)
+        assert list(batch.missing_session_ids) == missing
+        for session in there:
+            request = s.ListRecordsRequest(session_id=session.id, page_size=1000)
+            listed = self.client.get(self.storage.ListRecords, request)
+            assert not listed.next_page_token
+            assert (listed.head_seq, listed.floor_seq) == (session.head, session.floor)
+            self.compare_records(session.records, listed.records)
+            self.check_context(session)
+        self.check_slots(session_ids, list(SLOTS))
 
-    def slot_readers(self) -> dict[str, grpc.UnaryUnaryMultiCallable[Any, s.Slot]]:
-        """Returns what reads each slot."""
-        return {
-            "system_prompt": self.storage.GetSystemPrompt,
-            "insight": self.storage.GetInsight,
-            "memory": self.storage.GetMemory,
-        }
+    def check_context(
+        self, session: Session, max_records: int | None = None, max_characters: int | None = None
+    ) -> None:
+        """Compares what a send would get with the model."""
+        request = s.GetContextRequest(session_id=session.id, max_records=max_records, max_characters=max_characters)
+        got = self.client.get(self.storage.GetContext, request)
+        expected = session.context(max_records, max_characters)
+        self.compare_session(session, got.session)
+        self.compare_slot(session, PROMPT, got.system_prompt)
+        self.compare_slot(session, INSIGHT, got.insight)
+        self.compare_records(expected.records, got.records)
+        assert expected.incomplete_least <= got.incomplete_records <= expected.incomplete_most
+        assert got.older_left_out == expected.older_left_out
 
-    def slot_request(self, name: str, session_id: str) -> Message:
-        """Makes the request that reads a slot."""
-        kinds = {
-            "system_prompt": s.GetSystemPromptRequest,
-            "insight": s.GetInsightRequest,
-            "memory": s.GetMemoryRequest,
-        }
-        return kinds[name](session_id=session_id)
+    def check_diff(self, left_id: str, right_id: str) -> None:
+        """Compares where two sessions part with the model."""
+        left, right = self.sessions.get(left_id), self.sessions.get(right_id)
+        request = s.DiffSessionsRequest(left_session_id=left_id, right_session_id=right_id)
+        faults = [] if left is not None and right is not None else ["SESSION_NOT_FOUND"]
+        got = self.client.ask(self.storage.DiffSessions, request, faults)
+        if left is None or right is None or got is None:
+            return
+        told = (got.common_through_seq, got.left.first_own_seq, got.right.first_own_seq)
+        assert told == diff(left, right)
+        assert (got.left.head_seq, got.left.floor_seq) == (left.head, left.floor)
+        assert (got.right.head_seq, got.right.floor_seq) == (right.head, right.floor)
+
+    def check_slots(self, session_ids: Sequence[str], names: Sequence[str]) -> None:
+        """Compares slots of many sessions with the model; without names it asks for what digests need."""
+        there = [session_id for session_id in session_ids if session_id in self.sessions]
+        request = s.BatchGetSlotsRequest(
+            session_ids=session_ids, slots=[s.SlotName.Value(f"SLOT_NAME_{name.upper()}") for name in names]
+        )
+        answers = list(self.storage.BatchGetSlots(request, metadata=(("ramet-space", self.client.space),), timeout=60))
+        told = [entry for answer in answers for entry in answer.sessions]
+        missing = [session_id for answer in answers for session_id in answer.missing_session_ids]
+        assert [entry.session_id for entry in told] == there
+        assert missing == [session_id for session_id in session_ids if session_id not in self.sessions]
+        for entry in told:
+            slots = {PROMPT: entry.system_prompt, INSIGHT: entry.insight, MEMORY: entry.memory}
+            asked = {field.name for field, _ in entry.ListFields()} - {"session_id"}
+            assert asked == set(names or (INSIGHT, MEMORY))
+            for name in asked:
+                self.compare_slot(self.sessions[entry.session_id], name, slots[name])
+
+    def compare_sessions(self, held: Sequence[Session], got: Collection[s.Session]) -> None:
+        """Compares metadata of many sessions with the model."""
+        assert [session.id for session in got] == [session.id for session in held]
+        for session, told in zip(held, got, strict=True):
+            self.compare_session(session, told)
 
     def compare_session(self, session: Session, got: s.Session) -> None:
         """Compares metadata with the model."""
@@ -141,11 +188,7 @@ class Base(RuleBasedStateMachine):
         assert moment(got.last_active_at) == session.last_active_at
         assert moment(got.updated_at) >= moment(got.created_at)
 
-    def compare_records(self, session: Session, got: Collection[s.Record], *, newest_first: bool = False) -> None:
-        """Compares all records that a session shows with the model."""
-        self.compare_list(session.records[::-1] if newest_first else session.records, got)
-
-    def compare_list(self, held: Sequence[Any], got: Collection[s.Record]) -> None:
+    def compare_records(self, held: Sequence[Rec], got: Collection[s.Record]) -> None:
         """Compares records with those of the model."""
         assert [record.seq for record in got] == [record.seq for record in held]
         for record, told in zip(held, got, strict=True):

@@ -86,5 +86,5 @@ class ForestReadRules(ForestRules):
     def check_everything(self) -> None:
         """Compares the whole forest with the model."""
         self.check_forest()
-        for node_id in IDS:
+        for node_id in IDS[:3]:
             self.get_node(node_id)

@@ -9,7 +9,7 @@ from hypothesis.stateful import initialize, rule
 
 from ramet.session.v1 import session_pb2 as s
 from ramet.tree.v1 import tree_pb2 as t
-from tests.model.base import EXPECTED, IDS, Base, expectation, ids, known_nodes
+from tests.model.base import EXPECTED, IDS, Base, expectation, free_nodes, known_nodes
 from tests.model.forest import Config, Node
 from tests.model.session_rules import labels, texts
 
@@ -52,18 +52,24 @@ class ForestRules(Base):
     def _version(self, node: Node | None, expected: str) -> int | None:
         return expectation(expected, node.version if node is not None else 1)
 
-    @initialize(above=st.lists(st.integers(0, 4), min_size=2, max_size=5))
-    def first_nodes(self, above: list[int]) -> None:
+    @initialize(
+        above=st.lists(st.integers(0, 6), min_size=2, max_size=len(IDS) - 1),
+        refs=st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(IDS)), max_size=4, unique=True),
+    )
+    def first_nodes(self, above: list[int], refs: list[tuple[str, str]]) -> None:
         """Makes some nodes, each a root or below an earlier one, so that every run has something to work on."""
         for number, parent in enumerate(above):
             parent_id = IDS[parent] if parent < number else None
             request = t.CreateSessionRequest(session_id=IDS[number], parent_id=parent_id)
             got = self.client.get(self.tree.CreateSession, request)
             self.forest.add(Node(IDS[number], parent_id, version=got.version))
+        for node_id, target_id in refs:
+            if node_id in self.forest.nodes and target_id in self.forest.nodes:
+                self.add_ref(node_id, target_id)
         self.check_forest()
 
     @rule(
-        node_id=ids,
+        node_id=free_nodes,
         parent_id=maybe_nodes,
         label=labels,
         source=st.sampled_from(["", "main", "gone"]),

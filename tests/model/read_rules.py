@@ -10,7 +10,7 @@ from hypothesis.stateful import precondition, rule
 from ramet.session.v1 import session_pb2 as s
 from tests.model.base import IDS, Base, known_sessions
 from tests.model.client import Refusal
-from tests.model.conversation import SLOTS, Session, diff
+from tests.model.conversation import INSIGHT, MEMORY, PROMPT, SLOTS
 from tests.model.session_rules import labels, tag_lists
 
 roles = st.lists(st.sampled_from([s.ROLE_SYSTEM, s.ROLE_USER, s.ROLE_ASSISTANT, s.ROLE_TOOL]), max_size=2)
@@ -77,7 +77,7 @@ class ReadRules(Base):
             if not page.next_page_token:
                 break
             request.page_token = page.next_page_token
-        self.compare_list(held, got)
+        self.compare_records(held, got)
 
     @rule(
         session_id=known_sessions,
@@ -87,31 +87,16 @@ class ReadRules(Base):
     def get_context(self, session_id: str, max_records: int | None, max_characters: int | None) -> None:
         """Reads what a send needs."""
         session = self.sessions.get(session_id)
-        request = s.GetContextRequest(session_id=session_id, max_records=max_records, max_characters=max_characters)
-        got = self.client.ask(self.storage.GetContext, request, [] if session is not None else ["SESSION_NOT_FOUND"])
-        if session is None or got is None:
-            return
-        expected = session.context(max_records, max_characters)
-        self.compare_session(session, got.session)
-        self.compare_slot(session, "system_prompt", got.system_prompt)
-        self.compare_slot(session, "insight", got.insight)
-        self.compare_list(expected.records, got.records)
-        assert expected.incomplete_least <= got.incomplete_records <= expected.incomplete_most
-        assert got.older_left_out == expected.older_left_out
+        if session is None:
+            request = s.GetContextRequest(session_id=session_id)
+            self.client.ask(self.storage.GetContext, request, ["SESSION_NOT_FOUND"])
+        else:
+            self.check_context(session, max_records, max_characters)
 
     @rule(left_id=known_sessions, right_id=known_sessions)
     def diff_sessions(self, left_id: str, right_id: str) -> None:
         """Compares two sessions, or one with itself."""
-        left, right = self.sessions.get(left_id), self.sessions.get(right_id)
-        request = s.DiffSessionsRequest(left_session_id=left_id, right_session_id=right_id)
-        faults = [] if left is not None and right is not None else ["SESSION_NOT_FOUND"]
-        got = self.client.ask(self.storage.DiffSessions, request, faults)
-        if left is None or right is None or got is None:
-            return
-        told = (got.common_through_seq, got.left.first_own_seq, got.right.first_own_seq)
-        assert told == diff(left, right)
-        assert (got.left.head_seq, got.left.floor_seq) == (left.head, left.floor)
-        assert (got.right.head_seq, got.right.floor_seq) == (right.head, right.floor)
+        self.check_diff(left_id, right_id)
 
     @rule(
         order=st.sampled_from(sorted(_LIST_KEYS)),
@@ -163,12 +148,7 @@ class ReadRules(Base):
             if not page.next_page_token:
                 break
             request.page_token = page.next_page_token
-        self._compare_sessions(held, got)
-
-    def _compare_sessions(self, held: list[Session], got: list[s.Session]) -> None:
-        assert [session.id for session in got] == [session.id for session in held]
-        for session, told in zip(held, got, strict=True):
-            self.compare_session(session, told)
+        self.compare_sessions(held, got)
 
     @rule(
         wanted=st.lists(known_sessions, min_size=1, max_size=6),
@@ -176,25 +156,29 @@ class ReadRules(Base):
     )
     def batches(self, wanted: list[str], slots: list[str]) -> None:
         """Reads metadata and slots of many sessions."""
+        self.check_sessions(*dict.fromkeys(wanted))
         once = list(dict.fromkeys(wanted))
-        there = [self.sessions[session_id] for session_id in once if session_id in self.sessions]
-        missing = [session_id for session_id in once if session_id not in self.sessions]
-        batch = self.client.get(self.storage.BatchGetSessions, s.BatchGetSessionsRequest(session_ids=wanted))
-        self._compare_sessions(there, list(batch.sessions))
-        assert list(batch.missing_session_ids) == missing
-        request = s.BatchGetSlotsRequest(
-            session_ids=wanted, slots=[s.SlotName.Value(f"SLOT_NAME_{slot.upper()}") for slot in slots]
-        )
-        answers = list(self.storage.BatchGetSlots(request, metadata=(("ramet-space", self.client.space),), timeout=60))
-        told = [entry for answer in answers for entry in answer.sessions]
-        assert [entry.session_id for entry in told] == [session.id for session in there]
-        assert [session_id for answer in answers for session_id in answer.missing_session_ids] == missing
-        for session, entry in zip(there, told, strict=True):
-            for name in SLOTS:
-                asked = name in (slots or ["insight", "memory"])
-                assert entry.HasField(name) == asked  # type: ignore[arg-type]  # a slot's name is a field's
-                if asked:
-                    self.compare_slot(session, name, getattr(entry, name))
+        batch = self.client.get(self.storage.BatchGetSessions, s.BatchGetSessionsRequest(session_ids=[*wanted, *once]))
+        self.compare_sessions([self.sessions[one] for one in once if one in self.sessions], batch.sessions)
+        self.check_slots(once, slots)
+
+    @rule(session_id=known_sessions)
+    def get_session(self, session_id: str) -> None:
+        """Reads one session, and each of its slots."""
+        session = self.sessions.get(session_id)
+        faults = [] if session is not None else ["SESSION_NOT_FOUND"]
+        got = self.client.ask(self.storage.GetSession, s.GetSessionRequest(session_id=session_id), faults)
+        reads: dict[str, tuple[Any, Any]] = {
+            PROMPT: (self.storage.GetSystemPrompt, s.GetSystemPromptRequest),
+            INSIGHT: (self.storage.GetInsight, s.GetInsightRequest),
+            MEMORY: (self.storage.GetMemory, s.GetMemoryRequest),
+        }
+        slots = {name: self.client.ask(get, kind(session_id=session_id), faults) for name, (get, kind) in reads.items()}
+        if session is not None and got is not None:
+            self.compare_session(session, got)
+            for name, slot in slots.items():
+                assert slot is not None
+                self.compare_slot(session, name, slot)
 
     @precondition(lambda self: self.sent)
     @rule(data=st.data())
@@ -213,9 +197,8 @@ class ReadRules(Base):
 
     def check_everything(self) -> None:
         """Compares all that there is with the model."""
-        for session_id in IDS:
-            self.check_session(session_id)
+        self.check_sessions(*IDS)
         listed = self.client.get(self.storage.ListSessions, s.ListSessionsRequest())
-        self._compare_sessions(
+        self.compare_sessions(
             sorted(self.sessions.values(), key=lambda session: session.id.encode()), list(listed.sessions)
         )

@@ -6,49 +6,22 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from ramet.session.v1 import session_pb2 as s
-from tests.model.base import EXPECTED, IDS, Base, expectation, ids, known_sessions, moment
+from tests.model.base import EXPECTED, IDS, Base, expectation, free_sessions, known_sessions, moment
 from tests.model.conversation import INSIGHT, PROMPT, Rec, Session
-from tests.model.session_rules import labels, metadata, tag_lists, texts
+from tests.model.histories import contents, histories
+from tests.model.session_rules import labels, tag_lists, texts
 
-contents = st.sampled_from(["", "hi", "größer", "漢字 🌱", "x" * 50])
+positions = st.integers(0, 11)
+"""Which record, or place between records, of those that are there; from the last one round to the first."""
 
-
-def _call(call_id: str) -> s.ToolCall:
-    return s.ToolCall(id=call_id, name=f"tool {call_id}", arguments_json='{"b":1, "a":12345678901234567890}')
-
-
-@st.composite
-def records(draw: st.DrawFn) -> s.Record:
-    """Draws a record; half of them make or answer tool calls, of few ids so that they meet."""
-    kind = draw(st.sampled_from(["user", "assistant", "system", "call", "call", "answer", "answer"]))
-    record = s.Record(content=draw(contents))
-    if kind == "call":
-        record.role = s.ROLE_ASSISTANT
-        record.tool_calls.extend(_call(call_id) for call_id in draw(st.sampled_from(["a", "b", "ab", "ba"])))
-    elif kind == "answer":
-        record.role = s.ROLE_TOOL
-        record.tool_call_id = draw(st.sampled_from("ab"))
-        record.name = "tool"
-    else:
-        record.role = {"user": s.ROLE_USER, "assistant": s.ROLE_ASSISTANT, "system": s.ROLE_SYSTEM}[kind]
-        record.parts_json = draw(st.sampled_from(["", '[{"n": 1.0}]']))
-        record.metadata_json = draw(metadata)
-        if draw(st.booleans()):
-            record.client_time.seconds = 1_700_000_000
-            record.client_time.nanos = 123_456_000
-    return record
-
-
-histories = st.lists(records(), min_size=1, max_size=6)
-
-positions = st.integers(0, 7)
-"""Which record, or place between records, of those that are there."""
+places = st.sampled_from([*["at"] * 6, "floor", "below", "above"])
+"""At a record, at the trim floor, below it, or above the head."""
 
 
 class RecordRules(Base):
     """Changes what sessions show."""
 
-    @initialize(history=histories)
+    @initialize(history=histories())
     def first_sessions(self, history: list[s.Record]) -> None:
         """Makes two sessions, so that every run has something to work on."""
         for session_id in IDS[:2]:
@@ -62,14 +35,25 @@ class RecordRules(Base):
 
     @rule(
         session_id=known_sessions,
-        history=histories,
+        history=histories(),
         expected=EXPECTED,
         consume=EXPECTED,
+        insight=st.none() | texts,
         turn_delta=st.integers(0, 2),
     )
-    def append(self, session_id: str, history: list[s.Record], expected: str, consume: str, turn_delta: int) -> None:
-        """Appends records, and consumes the insight."""
+    def append(
+        self,
+        session_id: str,
+        history: list[s.Record],
+        expected: str,
+        consume: str,
+        insight: str | None,
+        turn_delta: int,
+    ) -> None:
+        """Appends records, and consumes the insight, perhaps a new one."""
         session = self.sessions.get(session_id)
+        if session is not None and not session.archived and insight is not None:
+            self._give_insight(session, insight)
         request = s.AppendRecordsRequest(session_id=session_id, records=history, turn_delta=turn_delta)
         faults = {"SESSION_NOT_FOUND"} if session is None else set()
         if session is not None:
@@ -92,15 +76,20 @@ class RecordRules(Base):
             self._take(session, history, list(got.seqs))
             session.turn_count += turn_delta
             session.last_active_at = moment(got.session.last_active_at)
-            insight = session.slots[INSIGHT]
-            consumed = consume == "current" and insight.content is not None
+            slot = session.slots[INSIGHT]
+            consumed = consume == "current" and slot.content is not None
             assert got.insight_consumed == consumed
             if consumed:
-                insight.content = None
-                insight.version += 1
-            assert got.insight_version == (0 if consume == "absent" else insight.version)
+                slot.content = None
+                slot.version += 1
+            assert got.insight_version == (0 if consume == "absent" else slot.version)
             self.compare_session(session, got.session)
-        self.check_session(session_id)
+        self.check_sessions(session_id)
+
+    def _give_insight(self, session: Session, content: str) -> None:
+        self.client.get(self.storage.PutInsight, s.PutInsightRequest(session_id=session.id, content=content))
+        session.slots[INSIGHT].content = content
+        session.slots[INSIGHT].version += 1
 
     def _take(self, session: Session, history: list[s.Record], seqs: list[int]) -> None:
         assert seqs == sorted(set(seqs))
@@ -129,12 +118,12 @@ class RecordRules(Base):
             most = kept[0].seq - 1 if kept else session.head
             assert least <= got.floor_seq <= most
             session.records, session.floor = kept, got.floor_seq
-        self._check_all()
+        self.check_sessions(*self.sessions)
 
     @rule(
         session_id=known_sessions,
         position=positions,
-        where=st.sampled_from(["at", "at", "below", "above"]),
+        where=places,
         expected=EXPECTED,
     )
     def truncate(self, session_id: str, position: int, where: str, expected: str) -> None:
@@ -153,9 +142,11 @@ class RecordRules(Base):
             else:
                 assert got.head_seq == session.head + 1
             session.records, session.head = kept, got.head_seq
-        self._check_all()
+        self.check_sessions(*self.sessions)
 
-    @rule(session_id=known_sessions, position=positions, where=st.sampled_from(["at", "at", "at", "below", "above"]))
+    @rule(
+        session_id=known_sessions, position=positions, where=st.sampled_from(["at"] * 7 + ["floor", "below", "above"])
+    )
     def erase(self, session_id: str, position: int, where: str) -> None:
         """Erases a record, everywhere."""
         session = self.sessions.get(session_id)
@@ -164,20 +155,22 @@ class RecordRules(Base):
         record = session.record(seq) if session is not None else None
         if session is not None and record is None:
             faults |= {"BELOW_TRIM_FLOOR"} if seq <= session.floor else {"RECORD_NOT_FOUND"}
+        # No record ever has this seq.
+        faults |= {"INVALID_FIELD"} if seq == 0 else set()
         request = s.EraseRecordRequest(session_id=session_id, seq=seq)
         got = self.change(self.storage.EraseRecord, request, faults, lambda answer: [answer.seq])
         if record is not None and got is not None:
             record.erase()
-            self.compare_list([record], [got])
-        self._check_all()
+            self.compare_records([record], [got])
+        self.check_sessions(*self.sessions)
 
     @rule(
         source_id=known_sessions,
-        child_id=ids,
+        child_id=free_sessions,
         history=st.sampled_from(["none", "all", "all", "up_to_seq", "last", "records"]),
         position=positions,
-        where=st.sampled_from(["at", "at", "at", "below", "above"]),
-        given=histories,
+        where=places,
+        given=histories(),
         opening=st.none() | contents,
         prompt=st.none() | texts,
         label=labels,
@@ -231,7 +224,7 @@ class RecordRules(Base):
             ],
         )
         if source is None or got is None:
-            return self.check_session(child_id)
+            return self.check_sessions(child_id)
         inherited, left_out = ([], 0) if history == "records" else source.inherited(history, count)
         assert got.incomplete_records == left_out
         assert got.inherited_through_seq == (inherited[-1].seq if inherited else 0)
@@ -248,7 +241,8 @@ class RecordRules(Base):
         slot.content = prompt if prompt is not None else source.slots[PROMPT].content
         slot.version = 0 if slot.content is None else 1
         self.compare_session(child, got.session)
-        return self._check_all()
+        self.check_diff(source_id, child_id)
+        return self.check_sessions(*self.sessions)
 
     def _take_own(self, child: Session, own: list[s.Record]) -> None:
         if own:
@@ -267,16 +261,13 @@ class RecordRules(Base):
             return session.floor - 1, {"BELOW_TRIM_FLOOR"}
         if where == "above":
             return session.head + 1, {"ABOVE_HEAD"}
-        seqs = [session.floor, *(record.seq for record in session.records), session.head]
-        return seqs[min(position, len(seqs) - 1)], set()
+        if where == "floor":
+            return session.floor, set()
+        seqs = [record.seq for record in session.records] or [session.floor]
+        return seqs[-1 - position % len(seqs)], set()
 
     def _write_faults(self, session: Session | None, expected: str) -> set[str]:
         if session is None:
             return {"SESSION_NOT_FOUND"}
         faults = {"SESSION_ARCHIVED"} if session.archived else set()
         return faults | ({"STALE_HEAD"} if expected == "stale" else set())
-
-    def _check_all(self) -> None:
-        """Checks every session: what one drops or erases is shared with others."""
-        for session_id in self.sessions:
-            self.check_session(session_id)

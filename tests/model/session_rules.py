@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from ramet.session.v1 import session_pb2 as s
-from tests.model.base import EXPECTED, Base, expectation, ids, known_sessions, moment
+from tests.model.base import EXPECTED, Base, expectation, free_sessions, known_sessions, moment
 from tests.model.conversation import INSIGHT, MEMORY, PROMPT, SLOTS, Session
+from tests.model.histories import metadata
 
 labels = st.sampled_from(["", "Label", "label", "L_bel%", "标签 🌱"])
 tag_lists = st.lists(st.sampled_from(["red", "Red", "blue", "a b"]), max_size=3)
-metadata = st.sampled_from(["", '{"b": 1, "a": 9007199254740993}', "[]"])
 texts = st.sampled_from(["", "text", "zwei\nlines", "🌱" * 3])
 PATHS = ["label", "tags", "metadata_json"]
 masks = st.none() | st.just(["*"]) | st.lists(st.sampled_from(PATHS), min_size=1, max_size=3, unique=True)
@@ -29,7 +29,7 @@ class SessionRules(Base):
     """Creates, updates, archives, restores and deletes sessions, and writes their slots."""
 
     @rule(
-        session_id=ids | known_sessions,
+        session_id=free_sessions | known_sessions,
         label=labels,
         tags=tag_lists,
         metadata_json=metadata,
@@ -65,7 +65,7 @@ class SessionRules(Base):
         faults |= {"SESSION_ARCHIVED"} if session is not None and session.archived else set()
         got = self.change(self.storage.PutSession, request, faults, version_of)
         if got is None:
-            return self.check_session(session_id)
+            return self.check_sessions(session_id)
         given = {"label": label, "tags": sorted(set(tags)), "metadata_json": metadata_json}
         taken = PATHS if mask == ["*"] else [path for path in PATHS if given[path]] if mask is None else mask
         changes = {path: given[path] for path in taken}
@@ -84,7 +84,7 @@ class SessionRules(Base):
             session.slots[PROMPT].content = prompt
             session.slots[PROMPT].version += 1
         self.compare_session(session, got)
-        return self.check_session(session_id)
+        return self.check_sessions(session_id)
 
     @rule(session_id=known_sessions, archive=st.booleans(), expected=EXPECTED)
     def archive_or_restore(self, session_id: str, archive: bool, expected: str) -> None:
@@ -102,7 +102,7 @@ class SessionRules(Base):
             session.version += session.archived != archive
             session.archived = archive
             self.compare_session(session, got)
-        self.check_session(session_id)
+        self.check_sessions(session_id)
 
     @rule(session_id=known_sessions, expected=EXPECTED)
     def delete_session(self, session_id: str, expected: str) -> None:
@@ -115,9 +115,7 @@ class SessionRules(Base):
         request = s.DeleteSessionRequest(session_id=session_id, expected_version=version)
         if self.change(self.storage.DeleteSession, request, faults, lambda _: []) is not None:
             self.forget_session(session_id)
-        for other in self.sessions:
-            self.check_session(other)
-        self.check_session(session_id)
+        self.check_sessions(*dict.fromkeys([session_id, *self.sessions]))
 
     def forget_session(self, session_id: str) -> None:
         """Takes a deleted session out of the model."""
@@ -145,7 +143,7 @@ class SessionRules(Base):
                 slot.version += 1
             slot.content = content
             self.compare_slot(session, name, got)
-        self.check_session(session_id)
+        self.check_sessions(session_id)
 
     def _write_slot(
         self, session_id: str, name: str, content: str | None, version: int | None, faults: set[str]

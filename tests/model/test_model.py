@@ -7,7 +7,8 @@ import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.harness.server import running_server
-from tests.model.machine import SETTINGS, Machine
+from tests.model.base import Base
+from tests.model.machine import SETTINGS, Both, Conversations, Trees
 
 
 @pytest.fixture
@@ -18,7 +19,8 @@ def channel(database_url: str) -> Iterator[grpc.Channel]:
 
 
 @pytest.mark.timeout(600)
-def test_both_contracts_do_as_the_model_does(channel: grpc.Channel) -> None:
-    machine = type("Machine", (Machine,), {"channel": channel})
+@pytest.mark.parametrize("kind", [Conversations, Trees, Both])
+def test_the_services_do_as_the_model_does(channel: grpc.Channel, kind: type[Base]) -> None:
+    machine = type(kind.__name__, (kind,), {"channel": channel})
 
     run_state_machine_as_test(machine, settings=SETTINGS)

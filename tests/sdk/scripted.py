@@ -30,7 +30,14 @@ class Hangs:
     """No answer until the caller is gone."""
 
 
-Answer = Message | Fails | Hangs
+@dataclass(frozen=True)
+class Streams:
+    """The answers of one server stream, in order."""
+
+    answers: tuple[Message | Fails | Hangs, ...]
+
+
+Answer = Message | Fails | Hangs | Streams
 
 
 @dataclass
@@ -49,13 +56,16 @@ class Scripted:
         """The requests that a method got, attempt by attempt."""
         return [request for name, request in self.requests if name == method]
 
-    async def answer(self, method: str, request: Message, context: Any) -> Message:
-        """Notes the call and gives the next answer."""
+    def next_answer(self, method: str, request: Message, context: Any) -> Answer:
+        """Notes the call and takes its answer from the script."""
         self.requests.append((method, request))
         self.metadata.append(dict(context.invocation_metadata() or ()))
         self.deadlines.append(context.time_remaining())
         script = self.answers[method]
-        answer = script.pop(0) if len(script) > 1 else script[0]
+        return script.pop(0) if len(script) > 1 else script[0]
+
+    async def give(self, answer: Answer, context: Any) -> Message:
+        """Gives one answer: a message, a status, or none at all."""
         if isinstance(answer, Hangs):
             self.waiting.set()
             try:
@@ -69,12 +79,17 @@ class Scripted:
 
 
 @asynccontextmanager
-async def scripted(**answers: Answer | list[Answer]) -> AsyncIterator[Scripted]:
+async def scripted(
+    *, credentials: grpc.ServerCredentials | None = None, **answers: Answer | list[Answer]
+) -> AsyncIterator[Scripted]:
     """Runs a server that answers the named methods of both contracts."""
     script = Scripted({name: answer if isinstance(answer, list) else [answer] for name, answer in answers.items()})
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", -1)])
     server.add_generic_rpc_handlers([_Handlers(script)])
-    script.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    if credentials is None:
+        script.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    else:
+        script.address = f"localhost:{server.add_secure_port('localhost:0', credentials)}"
     await server.start()
     try:
         yield script
@@ -99,14 +114,12 @@ class _Handlers(grpc.GenericRpcHandler):
         name = method.name
 
         async def unary(request: Message, context: Any) -> Message:
-            return await self._script.answer(name, request, context)
+            return await self._script.give(self._script.next_answer(name, request, context), context)
 
         async def stream(request: Message, context: Any) -> AsyncIterator[Message]:
-            while self._script.answers[name]:
-                last = len(self._script.answers[name]) == 1
-                yield await self._script.answer(name, request, context)
-                if last:
-                    return
+            answer = self._script.next_answer(name, request, context)
+            for part in answer.answers if isinstance(answer, Streams) else (answer,):
+                yield await self._script.give(part, context)
 
         make = grpc.unary_stream_rpc_method_handler if method.server_streaming else grpc.unary_unary_rpc_method_handler
         return make(

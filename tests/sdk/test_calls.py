@@ -8,7 +8,7 @@ import pytest
 import ramet
 from ramet.session.v1 import session_pb2 as pb
 from ramet.tree.v1 import tree_pb2
-from tests.sdk.scripted import Fails, Hangs, scripted
+from tests.sdk.scripted import Fails, Hangs, Streams, scripted
 
 SESSION = pb.Session(id="s", status=pb.SESSION_STATUS_ACTIVE)
 
@@ -62,7 +62,7 @@ async def test_a_timeout_of_the_caller_cancels_the_call_on_the_server() -> None:
 
 async def test_leaving_a_stream_early_cancels_it_on_the_server() -> None:
     reply = pb.BatchGetSlotsResponse(sessions=[pb.SessionSlots(session_id="s")])
-    async with scripted(BatchGetSlots=[reply, Hangs(), reply]) as server, ramet.connect(server.address) as client:
+    async with scripted(BatchGetSlots=Streams((reply, Hangs()))) as server, ramet.connect(server.address) as client:
         slots = client.sessions.batch_get_slots(["s", "t"])
         assert (await anext(slots)).session_id == "s"
         await asyncio.wait_for(server.waiting.wait(), 5)

@@ -8,7 +8,7 @@ import pytest
 import ramet
 from ramet.session.v1 import session_pb2 as pb
 from ramet.tree.v1 import tree_pb2
-from tests.sdk.scripted import Fails, scripted
+from tests.sdk.scripted import Fails, Streams, scripted
 
 AWAY = Fails(grpc.StatusCode.UNAVAILABLE, "DATABASE_UNAVAILABLE")
 SESSION = pb.Session(id="s", status=pb.SESSION_STATUS_ACTIVE)
@@ -53,11 +53,12 @@ async def test_a_stream_is_repeated_before_its_first_message() -> None:
 async def test_a_stream_that_breaks_midway_raises_and_is_not_begun_anew() -> None:
     reply = pb.BatchGetSlotsResponse(sessions=[pb.SessionSlots(session_id="s")])
     broken = Fails(grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", 0.01)
-    async with scripted(BatchGetSlots=[reply, broken, reply]) as server, ramet.connect(server.address) as client:
+    async with scripted(BatchGetSlots=Streams((reply, broken))) as server, ramet.connect(server.address) as client:
         slots = client.sessions.batch_get_slots(["s", "t"])
         assert (await anext(slots)).session_id == "s"
         with pytest.raises(ramet.ResourceExhausted):
             await anext(slots)
+        assert len(server.heard("BatchGetSlots")) == 1
 
 
 async def test_a_server_that_stays_away_is_told_with_the_request_id() -> None:

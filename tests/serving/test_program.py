@@ -15,6 +15,8 @@ from click.testing import CliRunner, Result
 
 from ramet.tree.v1 import tree_pb2, tree_pb2_grpc
 from ramet_server.commands import main
+from ramet_server.commands.ask_health import SERVICES
+from ramet_server.commands.services import ALL
 from tests.harness.mariadb import MariaDb
 from tests.harness.server import PROGRAM, ServerProcess
 from tests.serving.conftest import method_of, reason_of
@@ -228,3 +230,15 @@ async def test_json_logs_are_one_object_a_line_with_the_call_and_no_content(tmp_
     assert line["ms"] > 0
     assert "private" not in server.log.read_text()
     assert json.loads(server.output.splitlines()[0])["message"] == "Listening"
+
+
+def test_health_knows_every_service_by_its_command() -> None:
+    assert {each.name: each.descriptor.full_name for each in ALL} == SERVICES
+
+
+def test_help_tells_every_command() -> None:
+    done = run("--help")
+    for name in ("all", "session", "tree", "migrate", "health"):
+        assert f"\n  {name} " in done.stdout
+        assert run(name, "--help").exit_code == 0
+    assert run("nothing").exit_code == 2

@@ -97,6 +97,16 @@ async def test_health_is_serving_once_the_database_was_prepared() -> None:
         assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
+async def test_health_lists_every_service() -> None:
+    async with serving() as (server, channel):
+        await server.wait_until_ready()
+        listed: Any = channel.unary_unary(
+            "/grpc.health.v1.Health/List", response_deserializer=vars(health_pb2)["HealthListResponse"].FromString
+        )
+        statuses = (await listed(b"")).statuses
+        assert {name: answer.status for name, answer in statuses.items()} == {"": SERVING, NAME: SERVING}
+
+
 async def test_server_without_its_database_runs_says_so_and_serves_once_it_comes() -> None:
     database = Database(DatabaseUnavailable("The database is away."))
     async with serving(database.prepare) as (server, channel):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, insert, update
+from sqlalchemy import Connection, case, func, insert, literal, select, update
 
 from ramet_server.database.tables.shared import space
 from ramet_server.database.tables.tree import topology_node
@@ -50,6 +50,32 @@ def plant(forest: Forest, nodes: Iterable[tuple[str, str | None]], label: str = 
     # The space comes into being with its first node.
     forest.create("seed")
     forest.delete("seed")
+    forest.database.write(forest.call, store)
+
+
+def multiply(forest: Forest, copies: int) -> None:
+    """Adds so many copies of all that is there, within the database; the ids of a copy begin with its number."""
+    t = topology_node.c
+    here = forest.call.space
+    names = [column.name for column in t]
+
+    def store(connection: Connection) -> None:
+        count = connection.execute(select(space.c.root_count).where(space.c.space_id == here)).scalar_one()
+        original = select(func.max(t.node_id)).where(t.space_id == here)
+        last = connection.execute(original).scalar_one()
+        for copy in range(1, copies + 1):
+            prefix = f"{copy:03}-"
+            changed = {
+                "node_id": literal(prefix) + t.node_id,
+                "parent_id": literal(prefix) + t.parent_id,
+                "index": case((t.parent_id.is_(None), t.index + copy * count), else_=t.index),
+            }
+            columns = [changed.get(name, t[name]).label(name) for name in names]
+            # Copies sort before the original, whose ids begin with a letter.
+            originals = select(*columns).where(t.space_id == here, t.node_id > "a", t.node_id <= last)
+            connection.execute(insert(topology_node).from_select(names, originals))
+        connection.execute(update(space).where(space.c.space_id == here).values(root_count=count * (copies + 1)))
+
     forest.database.write(forest.call, store)
 
 

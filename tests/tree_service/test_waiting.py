@@ -159,19 +159,19 @@ def test_a_removal_is_finished_only_as_it_was_asked(forest: Forest) -> None:
     forest.create("a")
     forest.make_session("a")
     forest.delete("a", delete_sessions=True)
-    old = [one for one in forest.sweep.pending_removals(1000) if one.space_id == forest.call.space]
+    old = [one for one in forest.sweep.pending_removals(forest.call, 1000) if one.space_id == forest.call.space]
     forest.drop_session("a")
     forest.create("a")
     origin = forest.make_session("a")
     forest.delete("a", delete_sessions=True)
-    forest.sweep.finish_removal(old[0])
+    forest.sweep.finish_removal(forest.call, old[0])
     assert forest.removals() == [("a", origin)]
-    new = [one for one in forest.sweep.pending_removals(1000) if one.space_id == forest.call.space]
+    new = [one for one in forest.sweep.pending_removals(forest.call, 1000) if one.space_id == forest.call.space]
     assert [(one.session_id, one.origin) for one in new] == [("a", origin)]
-    forest.sweep.finish_removal(new[0])
-    forest.sweep.finish_removal(new[0])
+    forest.sweep.finish_removal(forest.call, new[0])
+    forest.sweep.finish_removal(forest.call, new[0])
     assert forest.removals() == []
 
 
 def _sweep(forest: Forest) -> None:
-    forest.sweep.waiting(1000)
+    forest.sweep.waiting(forest.call, 1000)

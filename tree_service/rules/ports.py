@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from ramet_server.domain.call import Call
 from ramet_server.domain.idempotency import RequestLog
 from ramet_server.domain.idempotency import Store as UnitStore
 from tree_service.rules.values import (
@@ -213,16 +214,16 @@ class Store(UnitStore[UnitOfWork], Protocol):
 
 
 class Backlog(Protocol):
-    """What is left to do in all spaces; each method is a transaction of its own."""
+    """What is left to do in all spaces, whatever that of the call; each method is a transaction of its own."""
 
-    def waiting(self, before: datetime, limit: int) -> list[Waiting]:
+    def waiting(self, call: Call, before: datetime, limit: int) -> list[Waiting]:
         """Returns nodes that await their content since before that moment."""
         ...
 
-    def removals(self, limit: int) -> list[SessionRemoval]:
+    def removals(self, call: Call, limit: int) -> list[SessionRemoval]:
         """Returns the sessions to remove, oldest request first."""
         ...
 
-    def finish(self, removal: SessionRemoval) -> None:
+    def finish(self, call: Call, removal: SessionRemoval) -> None:
         """Forgets a removal; a newer request for the same session stays."""
         ...

@@ -1,5 +1,6 @@
 """What goes on in the background: nodes whose content never came, and sessions that go with their nodes."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
@@ -23,26 +24,28 @@ class SweepRules:
         self._limits = limits
         self._clock = clock
 
-    def waiting(self, limit: int) -> Swept:
+    def waiting(self, call: Call, limit: int) -> Swept:
         """Settles or deletes nodes, in all spaces, that await their content for longer than the limits allow.
 
-        At most ``limit`` nodes; the space of each is locked for a hundred at a time.
+        At most ``limit`` nodes; the space of each is locked for a hundred at a time. The space of the call has no
+        meaning here.
         """
         swept = Swept(0, 0)
-        for space_id, group in groupby(self._backlog.waiting(self._before(), limit), lambda node: node.space_id):
+        found = self._backlog.waiting(call, self._before(), limit)
+        for space_id, group in groupby(found, lambda node: node.space_id):
             nodes = list(group)
             for start in range(0, len(nodes), _AT_ONCE):
                 chunk = nodes[start : start + _AT_ONCE]
-                swept += self._store.write(Call(space_id), partial(self._sweep, chunk))
+                swept += self._store.write(replace(call, space=space_id), partial(self._sweep, chunk))
         return swept
 
-    def pending_removals(self, limit: int) -> list[SessionRemoval]:
+    def pending_removals(self, call: Call, limit: int) -> list[SessionRemoval]:
         """Returns sessions of deleted nodes, in all spaces, that are still to be removed."""
-        return self._backlog.removals(limit)
+        return self._backlog.removals(call, limit)
 
-    def finish_removal(self, removal: SessionRemoval) -> None:
+    def finish_removal(self, call: Call, removal: SessionRemoval) -> None:
         """Forgets a removal once its session is gone."""
-        self._backlog.finish(removal)
+        self._backlog.finish(call, removal)
 
     def _sweep(self, nodes: list[Waiting], unit: UnitOfWork) -> Swept:
         unit.space.lock()

@@ -19,7 +19,7 @@ class SqlBacklog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def waiting(self, before: datetime, limit: int) -> list[Waiting]:
+    def waiting(self, call: Call, before: datetime, limit: int) -> list[Waiting]:
         """Returns nodes that await their content since before that moment, the nodes of a space together."""
 
         def read(connection: Connection) -> list[Waiting]:
@@ -31,9 +31,9 @@ class SqlBacklog:
             )
             return [Waiting(*row) for row in rows]
 
-        return self._database.read(Call(""), read)
+        return self._database.read(call, read)
 
-    def removals(self, limit: int) -> list[SessionRemoval]:
+    def removals(self, call: Call, limit: int) -> list[SessionRemoval]:
         """Returns the sessions to remove, oldest request first."""
 
         def read(connection: Connection) -> list[SessionRemoval]:
@@ -42,9 +42,9 @@ class SqlBacklog:
             )
             return [SessionRemoval(*row) for row in rows]
 
-        return self._database.read(Call(""), read)
+        return self._database.read(call, read)
 
-    def finish(self, removal: SessionRemoval) -> None:
+    def finish(self, call: Call, removal: SessionRemoval) -> None:
         """Forgets a removal; a newer request for the same session stays."""
 
         def write(connection: Connection) -> None:
@@ -57,4 +57,4 @@ class SqlBacklog:
                 )
             )
 
-        self._database.write(Call(removal.space_id), write)
+        self._database.write(call, write)

@@ -4,11 +4,11 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, not_, select, true, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, true, update
 
 from ramet_server.database.tables.tree import topology_node
 from tree_service.rules.values import Config, Node, NodeFilter
-from tree_service.store.rows import NODE_COLUMNS, children_of, chunks, has_session, may_be_seen, node_of, place
+from tree_service.store.rows import NODE_COLUMNS, children_of, chunks, has_no_session, may_be_seen, node_of, place
 
 _t = topology_node.c
 
@@ -129,7 +129,7 @@ class SqlNodes:
                     _t.awaits_content == true(),
                     _t.space_id == self._space_id,
                     _t.parent_id.in_(some),
-                    not_(has_session),
+                    has_no_session,
                 )
                 .group_by(_t.parent_id)
             )

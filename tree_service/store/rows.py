@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, false, or_, select
+from sqlalchemy import ColumnElement, and_, false, or_, select
 
 from ramet_server.database.tables.tree import session_summary, topology_node
 from tree_service.rules.values import Node
@@ -26,13 +26,21 @@ NODE_COLUMNS = (
     topology_node.c.updated_at,
 )
 
-has_session = exists(
-    select(session_summary.c.session_id).where(
+# Not EXISTS: MariaDB may answer that by reading all sessions first. This it looks up, and only where it must.
+_session_id = (
+    select(session_summary.c.session_id)
+    .where(
         session_summary.c.space_id == topology_node.c.space_id,
         session_summary.c.session_id == topology_node.c.node_id,
     )
+    .scalar_subquery()
 )
+
+has_session: ColumnElement[bool] = _session_id.is_not(None)
 """Whether the node's session exists."""
+
+has_no_session: ColumnElement[bool] = _session_id.is_(None)
+"""Whether it does not."""
 
 may_be_seen: ColumnElement[bool] = or_(topology_node.c.awaits_content == false(), has_session)
 """Whether a reader may see the node."""

@@ -133,7 +133,7 @@ class BlockingClient:
         return BlockingClient(self._client.with_options(space=space, timeout=timeout), self._lease)
 
     def close(self) -> None:
-        """Closes the connections; calls under way in other threads are cancelled."""
+        """Closes the connections; calls under way in other threads raise Cancelled."""
         self._lease.end(self._client)
 
     def __enter__(self) -> Self:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from ramet.client.errors import RametError, from_rpc_error
+from ramet.client.errors import Cancelled, RametError, from_rpc_error
 
 __all__ = ["Caller", "Settings", "new_request_id"]
 
@@ -51,6 +51,9 @@ class Caller:
         while True:
             try:
                 return await method(request, timeout=attempts.remaining_s(), metadata=self._metadata())
+            except asyncio.CancelledError:
+                attempts.raise_if_closed()
+                raise
             except grpc.aio.AioRpcError as failure:
                 await attempts.pause_or_raise(failure)
 
@@ -66,6 +69,9 @@ class Caller:
                 async for message in call:
                     begun = True
                     yield message
+            except asyncio.CancelledError:
+                attempts.raise_if_closed()
+                raise
             except grpc.aio.AioRpcError as failure:
                 if begun:
                     raise attempts.typed(failure) from failure
@@ -86,7 +92,8 @@ class _Attempts:
     """Counts the attempts of one call within its deadline."""
 
     def __init__(self, request: Message, deadline: float) -> None:
-        self._request = request
+        self._method = request.DESCRIPTOR.name.removesuffix("Request")
+        self._request_id: str | None = getattr(request, "request_id", None) or None
         self._deadline = deadline
         self._made = 0
 
@@ -94,8 +101,14 @@ class _Attempts:
         return max(0.0, self._deadline - asyncio.get_running_loop().time())
 
     def typed(self, failure: grpc.aio.AioRpcError) -> RametError:
-        method = self._request.DESCRIPTOR.name.removesuffix("Request")
-        return from_rpc_error(failure, method=method, request_id=getattr(self._request, "request_id", None) or None)
+        return from_rpc_error(failure, method=self._method, request_id=self._request_id)
+
+    def raise_if_closed(self) -> None:
+        """Tells a call that ended with its channel from one whose task is cancelled: gRPC raises the same for both."""
+        task = asyncio.current_task()
+        if task is not None and not task.cancelling():
+            code, message = grpc.StatusCode.CANCELLED, "The client was closed during the call."
+            raise Cancelled(message, code=code, method=self._method, request_id=self._request_id)
 
     async def pause_or_raise(self, failure: grpc.aio.AioRpcError) -> None:
         self._made += 1

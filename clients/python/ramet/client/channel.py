@@ -16,11 +16,12 @@ MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 
 _READS = ("Get", "List", "BatchGet", "Diff")
 
+# Four seconds in all: a server that restarts is waited for, one that is not there is told soon enough.
 _RETRY = {
     "maxAttempts": 5,
     "initialBackoff": "0.1s",
-    "maxBackoff": "2s",
-    "backoffMultiplier": 2,
+    "maxBackoff": "3s",
+    "backoffMultiplier": 3,
     "retryableStatusCodes": ["UNAVAILABLE"],
 }
 
@@ -46,7 +47,7 @@ def open_channel(
         # A server that comes back is found within the time of a call's retries.
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", 100),
-        ("grpc.max_reconnect_backoff_ms", 5_000),
+        ("grpc.max_reconnect_backoff_ms", 1_000),
         # Finds a dead peer under a waiting call. Ramet's servers allow a ping every 10 s.
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),

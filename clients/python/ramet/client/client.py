@@ -85,7 +85,7 @@ class Client:
         return Client(self._connection, settings)
 
     async def close(self) -> None:
-        """Closes the connections; calls under way are cancelled."""
+        """Closes the connections; calls under way raise Cancelled."""
         await self._connection.close()
 
     async def __aenter__(self) -> Self:

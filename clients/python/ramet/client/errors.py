@@ -14,7 +14,7 @@ Catch the branch you can act on; ``reason`` tells exactly what happened, and sta
     |- ResourceExhausted   OVERLOADED; without a reason: a message over gRPC's own limit
     |- Unavailable         DATABASE_UNAVAILABLE, OUTCOME_UNKNOWN, DRAINING, SCHEMA_MISMATCH; without a reason: no server
     |- DeadlineExceeded    DEADLINE_PASSED; without a reason: noticed on this side
-    |- Cancelled           CANCELLED
+    |- Cancelled           CANCELLED; without a reason: on this side
     |- Unimplemented       NOT_SERVED; without a reason: a server that does not know the method
     |- Unauthenticated
     |- PermissionDenied
@@ -158,7 +158,7 @@ class DeadlineExceeded(RametError):
 
 
 class Cancelled(RametError):
-    """The call was cancelled on its way. Cancelling the awaiting task raises asyncio.CancelledError instead."""
+    """The client was closed during the call. Cancelling the awaiting task raises asyncio.CancelledError instead."""
 
 
 class Unimplemented(RametError):

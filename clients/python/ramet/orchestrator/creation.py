@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from ramet.client import (
@@ -13,6 +14,7 @@ from ramet.client import (
     Forked,
     History,
     Node,
+    NotFound,
     Record,
     Session,
 )
@@ -81,14 +83,8 @@ class NewSession:
 async def create(client: Client, steps: Steps, parent_id: str | None, options: SessionOptions) -> NewSession:
     """Creates a session, as a root without ``parent_id``."""
     session_id = options.session_id or steps.session_id
-    node = await client.tree.create_session(
-        session_id,
-        parent_id=parent_id,
-        label=options.label,
-        config=_unless_empty(Config(options.system_prompt, options.skills)),
-        awaits_content=True,
-        request_id=steps.id_of("tree"),
-    )
+    config = Config(options.system_prompt, options.skills)
+    node = await _unseen_node(client, steps, session_id, config, parent_id=parent_id, label=options.label)
     session = await client.sessions.put_session(
         session_id,
         label=options.label,
@@ -112,14 +108,14 @@ async def fork(client: Client, steps: Steps, source_id: str, options: ForkOption
     )
     # Before the node, so that a function that fails leaves nothing behind.
     history = await _history(client, source_id, options.context)
-    node = await client.tree.create_session(
+    node = await _unseen_node(
+        client,
+        steps,
         session_id,
+        config,
         parent_id=options.topology_parent or source_id,
+        source_id=source_id,
         label=own.label,
-        source_session_id=source_id,
-        config=_unless_empty(config),
-        awaits_content=True,
-        request_id=steps.id_of("tree"),
     )
     forked = await _fork_once(
         client,
@@ -138,6 +134,35 @@ async def fork(client: Client, steps: Steps, source_id: str, options: ForkOption
         ),
     )
     return NewSession(forked.session, node, forked.inherited_through_seq, forked.incomplete_records)
+
+
+async def _unseen_node(
+    client: Client,
+    steps: Steps,
+    session_id: str,
+    config: Config,
+    *,
+    parent_id: str | None,
+    source_id: str | None = None,
+    label: str,
+) -> Node:
+    make = partial(
+        client.tree.create_session,
+        session_id,
+        parent_id=parent_id,
+        label=label,
+        source_session_id=source_id,
+        config=None if config.system_prompt is None and config.skills is None else config,
+        awaits_content=True,
+    )
+    try:
+        return await make(request_id=steps.id_of("tree"))
+    except NotFound as error:
+        if error.field == "parent_id" or not steps.repeatable:
+            raise
+        # An earlier attempt made the node and died; it waited so long for its content that it was swept. Where the
+        # session had come, and was deleted since, the next step is refused: what is deleted does not come back.
+        return await make(request_id=steps.id_of("tree-again"))
 
 
 async def _fork_once(client: Client, session_id: str, from_function: bool, call: Coroutine[Any, Any, Forked]) -> Forked:
@@ -170,7 +195,3 @@ async def _call(function: ContextFunction, records: Sequence[Record]) -> Iterabl
         # On a thread, because it may well ask a model, and must not hold up the event loop meanwhile.
         made = await asyncio.to_thread(function, records)
     return await made if inspect.isawaitable(made) else made
-
-
-def _unless_empty(config: Config) -> Config | None:
-    return None if config.system_prompt is None and config.skills is None else config

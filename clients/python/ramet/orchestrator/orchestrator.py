@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterable
 
 from ramet.client import (
     Aborted,
+    AlreadyExists,
     Client,
     DeletedNodes,
     DeletePolicy,
@@ -30,8 +31,9 @@ _RENAME_ATTEMPTS = 5
 class Orchestrator:
     """Creates, forks, reads and deletes sessions that stand in the forest.
 
-    Every method raises a :class:`RametError`. An operation of several calls takes one ``request_id``: repeating the
-    whole with the same id and arguments, in this process or another, goes on where it stopped and does nothing twice.
+    Every method raises a :class:`RametError`. An operation of several calls takes one ``request_id``, and an error of
+    it bears that id: repeating the whole with the same id and arguments, in this process or another, goes on where it
+    stopped and does nothing twice.
     A create or fork that dies half-way is never seen, and is swept after a while if nobody goes on with it.
     """
 
@@ -54,7 +56,8 @@ class Orchestrator:
         ``system_prompt`` is both what its sends begin with and, with ``skills``, the frozen config of its forks.
         """
         options = _options(session_id, label, tags, metadata_json, system_prompt, skills)
-        return await creation.create(self._client, Steps.of(request_id), None, options)
+        with Steps.begin(request_id) as steps:
+            return await creation.create(self._client, steps, None, options)
 
     async def create_session(
         self,
@@ -70,7 +73,8 @@ class Orchestrator:
     ) -> NewSession:
         """Creates a session below another; unlike a fork it takes nothing from it."""
         options = _options(session_id, label, tags, metadata_json, system_prompt, skills)
-        return await creation.create(self._client, Steps.of(request_id), parent_id, options)
+        with Steps.begin(request_id) as steps:
+            return await creation.create(self._client, steps, parent_id, options)
 
     async def fork(
         self,
@@ -97,7 +101,8 @@ class Orchestrator:
         """
         base = _options(session_id, label, tags, metadata_json, system_prompt, skills)
         options = ForkOptions(base, context, opening_prompt, topology_parent)
-        return await creation.fork(self._client, Steps.of(request_id), source_id, options)
+        with Steps.begin(request_id) as steps:
+            return await creation.fork(self._client, steps, source_id, options)
 
     def iter_digests(
         self, *, label_prefix: str = "", status: SessionStatus | None = None, below: str | None = None
@@ -132,10 +137,17 @@ class Orchestrator:
 
     async def rename(self, session_id: str, label: str, *, request_id: str | None = None) -> Session:
         """Writes a label on both lines; an archived session is refused before either is changed."""
-        steps = Steps.of(request_id)
-        session = await self._relabel(session_id, label, steps)
-        await self._client.tree.update_node(session_id, label=label, request_id=steps.id_of("tree"))
-        return session
+        with Steps.begin(request_id) as steps:
+            session = await self._relabel(session_id, label, steps)
+            while True:
+                # The session's line decides between renames at once: who labels the node last finds its label there.
+                await self._client.tree.update_node(
+                    session_id, label=session.label, request_id=steps.id_of(f"tree:{session.version}")
+                )
+                current = await self._client.sessions.get_session(session_id)
+                if current.label == session.label:
+                    return current
+                session = current
 
     async def archive(self, session_id: str, *, request_id: str | None = None) -> Session:
         """Archives a session: it stays readable, forkable, restorable and deletable; its place stays too."""
@@ -153,38 +165,36 @@ class Orchestrator:
         The nodes go first, in one transaction that also notes that their sessions must go. Those are then deleted from
         here; whatever does not come to that is finished by the server's sweep.
         """
-        steps = Steps.of(request_id)
-        deleted = await self._client.tree.delete_node(
-            session_id, policy, delete_sessions=True, request_id=steps.id_of("tree")
-        )
-        await self._delete_sessions(deleted.node_ids, steps, maybe_repeated=request_id is not None)
-        return deleted
+        with Steps.begin(request_id) as steps:
+            deleted = await self._client.tree.delete_node(
+                session_id, policy, delete_sessions=True, request_id=steps.id_of("tree")
+            )
+            await self._delete_sessions(deleted.node_ids, steps)
+            return deleted
 
     async def _relabel(self, session_id: str, label: str, steps: Steps) -> Session:
-        """Labels the session's own line: only if it exists, so by its version, and once over repetitions."""
+        """Labels the session's own line, by its version so that none is created where none is."""
         for attempt in range(1, _RENAME_ATTEMPTS + 1):
             session = await self._client.sessions.get_session(session_id)
-            if session.label == label:
-                return session
             try:
                 return await self._client.sessions.put_session(
-                    session_id,
-                    label=label,
-                    expected_version=session.version,
-                    request_id=steps.id_of(f"session:{session.version}"),
+                    session_id, label=label, expected_version=session.version, request_id=steps.id_of("session")
                 )
+            except AlreadyExists:
+                # This operation wrote its label before, on another version; what is there now came after it.
+                return session
             except Aborted as error:
                 if error.reason != "STALE_VERSION" or attempt == _RENAME_ATTEMPTS:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    async def _delete_sessions(self, session_ids: Iterable[str], steps: Steps, *, maybe_repeated: bool) -> None:
+    async def _delete_sessions(self, session_ids: Iterable[str], steps: Steps) -> None:
         places = asyncio.Semaphore(_PARALLEL_DELETES)
 
         async def delete(session_id: str) -> None:
             async with places:
                 # A repeated delete must not hit a session that was made under the same id after the first.
-                if maybe_repeated and await self._stands(session_id):
+                if steps.repeatable and await self._stands(session_id):
                     return
                 with contextlib.suppress(NotFound):
                     await self._client.sessions.delete_session(

@@ -1,8 +1,11 @@
 """The ids that a composed operation carries, all made before its first step."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ramet.client import RametError
 from ramet.client.calls import new_request_id
 
 __all__ = ["Steps"]
@@ -16,11 +19,19 @@ class Steps:
 
     operation: str
     """The request id of the whole."""
+    repeatable: bool
+    """Whether the caller gave the id, so that this may be a repetition."""
 
     @classmethod
-    def of(cls, request_id: str | None) -> "Steps":
-        """Begins an operation; without an id it gets a new one."""
-        return cls(request_id or new_request_id())
+    @contextmanager
+    def begin(cls, request_id: str | None) -> "Iterator[Steps]":
+        """Begins an operation, with a new id where none is given; an error of any step then bears the whole's id."""
+        steps = cls(request_id or new_request_id(), repeatable=bool(request_id))
+        try:
+            yield steps
+        except RametError as error:
+            error.request_id = steps.operation
+            raise
 
     @property
     def session_id(self) -> str:

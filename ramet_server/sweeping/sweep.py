@@ -1,0 +1,107 @@
+"""One pass over all that is left to do, in all spaces.
+
+Any number of servers may sweep at once. Each step looks again, under the lock of what it changes, at
+what it was told to do, so that a step that another server took meanwhile does nothing; and each may
+be cut at any moment, because all of its transactions leave something whole behind.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import session_service
+import tree_service
+from ramet_server.database.database import Database
+from ramet_server.database.request_log import purge_expired
+from ramet_server.domain.call import Call
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.limits import Limits
+
+_NODES = 500
+_SESSIONS = 10
+_RECORDS = 1000
+_REQUESTS = 1000
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a sweep did."""
+
+    settled_nodes: int = 0
+    """Nodes whose content had come, now visible for good."""
+    deleted_nodes: int = 0
+    """Nodes whose content never came."""
+    deleted_sessions: int = 0
+    """Sessions that went with their nodes, and that no caller had deleted."""
+    released_records: int = 0
+    """Places of records that some session dropped; those that no session shows are erased."""
+    forgotten_requests: int = 0
+    """Request ids whose time was over."""
+
+    def __add__(self, other: "Counts") -> "Counts":
+        """Adds each count."""
+        return Counts(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kind of work, done some at a time."""
+
+    name: str
+    some: Callable[[Call], tuple[Counts, bool]]
+    """Does some of the work in short transactions; returns what was done, and whether there may be more."""
+
+
+class Sweep:
+    """The steps of a pass over one database; they block, and belong on a worker thread."""
+
+    def __init__(self, database: Database, limits: Limits, clock: Clock) -> None:
+        self._database = database
+        self._limits = limits
+        self._clock = clock
+        self._tree = tree_service.build_sweep(database, limits, clock)
+        self._session = session_service.build_sweep(database, limits, clock)
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps in their order: what one leaves to erase, a later one finds."""
+        return (
+            Step("waiting nodes", self._waiting_nodes),
+            Step("sessions of deleted nodes", self._sessions),
+            Step("released records", self._records),
+            Step("expired requests", self._requests),
+        )
+
+    def run(self, call: Call) -> Counts:
+        """Makes a whole pass; the space of the call has no meaning."""
+        counts = Counts()
+        for step in self.steps:
+            more = True
+            while more:
+                done, more = step.some(call)
+                counts += done
+        return counts
+
+    def _waiting_nodes(self, call: Call) -> tuple[Counts, bool]:
+        swept = self._tree.waiting(call, _NODES)
+        counts = Counts(settled_nodes=swept.settled, deleted_nodes=swept.deleted)
+        return counts, swept.settled + swept.deleted >= _NODES
+
+    def _sessions(self, call: Call) -> tuple[Counts, bool]:
+        removals = self._tree.pending_removals(call, _SESSIONS)
+        deleted = 0
+        for removal in removals:
+            within = replace(call, space=removal.space_id)
+            # First the session: cut between the two, the sweep finds the removal again and nothing to delete.
+            deleted += self._session.delete_incarnation(within, removal.session_id, removal.origin)
+            self._tree.finish_removal(within, removal)
+        return Counts(deleted_sessions=deleted), len(removals) >= _SESSIONS
+
+    def _records(self, call: Call) -> tuple[Counts, bool]:
+        looked_at = self._session.erase_released(call, _RECORDS)
+        return Counts(released_records=looked_at), looked_at >= _RECORDS
+
+    def _requests(self, call: Call) -> tuple[Counts, bool]:
+        before = self._clock.now() - timedelta(hours=self._limits.request_id_hours)
+        purged = self._database.write(call, lambda connection: purge_expired(connection, before, _REQUESTS))
+        return Counts(forgotten_requests=purged), purged >= _REQUESTS

@@ -1,0 +1,127 @@
+"""One pass, many passes at once, and passes that are cut."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+
+from ramet_server.domain.call import Call
+from ramet_server.domain.errors import DatabaseUnavailable
+from ramet_server.domain.limits import Limits
+from ramet_server.sweeping import Counts, Sweep
+from tests.sweeping.world import World
+from tree_service.rules.sweeping import SweepRules
+
+LONG = 25
+
+
+def test_a_pass_over_nothing_does_nothing(world: World) -> None:
+    world.grow("a")
+    assert world.pass_over() == Counts()
+
+
+def test_a_session_goes_with_its_node_though_the_client_died(world: World) -> None:
+    world.grow("a", "b")
+    world.storage.fork("a", "f", all={})
+    world.leave_behind("a", "b")
+    assert world.sessions() == ["a", "b", "f"]
+    counts = world.pass_over()
+    assert counts.deleted_sessions == 2
+    assert world.sessions() == ["f"]
+    assert world.storage.said("f") == "u a u"
+    # The records of b are gone, those of a are shown by its fork.
+    assert world.rows("record") == 3
+    assert world.rows("session_removal") == 0
+    assert world.pass_over() == Counts()
+
+
+def test_a_session_that_the_client_deleted_itself_is_only_forgotten(world: World) -> None:
+    world.grow("a")
+    world.leave_behind("a")
+    world.storage.delete("a")
+    assert world.pass_over().deleted_sessions == 0
+    assert world.rows("session_removal") == 0
+
+
+def test_a_session_that_was_made_anew_stays(world: World) -> None:
+    world.grow("a")
+    world.leave_behind("a")
+    world.storage.delete("a")
+    world.grow("a")
+    assert world.pass_over().deleted_sessions == 0
+    assert world.sessions() == ["a"]
+    assert world.forest.roots() == ["a"]
+
+
+def test_nodes_without_content_are_settled_or_deleted(world: World) -> None:
+    for node_id in ("came", "never"):
+        world.forest.create(node_id, awaits_content=True)
+    world.storage.put("came")
+    assert world.pass_over() == Counts()
+    world.later(minutes=11)
+    assert world.pass_over() == Counts(settled_nodes=1, deleted_nodes=1)
+    assert world.pass_over() == Counts()
+    assert world.forest.roots() == ["came"]
+
+
+def test_request_ids_are_forgotten_in_time(world: World) -> None:
+    world.forest.create("a", request_id="q")
+    world.storage.put("a", request_id="q")
+    world.later(hours=LONG)
+    world.forest.create("b", request_id="r")
+    assert world.pass_over().forgotten_requests == 2
+    assert world.rows("request_log") == 1
+
+
+def test_much_work_is_done_in_one_pass(world: World) -> None:
+    ids = [f"s{number}" for number in range(25)]
+    for node_id in ids:
+        world.grow(node_id)
+    world.leave_behind(*ids)
+    assert world.pass_over().deleted_sessions == 25
+    assert world.rows("record") == 0
+
+
+def test_five_servers_at_once_do_each_thing_once(world: World) -> None:
+    ids = [f"s{number}" for number in range(12)]
+    for node_id in ids:
+        world.grow(node_id, request_id=f"q-{node_id}")
+        world.forest.create(f"w-{node_id}", node_id, awaits_content=True)
+        world.forest.create(f"v-{node_id}", awaits_content=True)
+        world.storage.put(f"v-{node_id}")
+    world.later(hours=LONG)
+    world.leave_behind(*ids[:6])
+    start = Barrier(5)
+
+    def sweep(_: int) -> Counts:
+        other = Sweep(world.database, Limits(), world.clock)
+        start.wait()
+        return other.run(Call(""))
+
+    with ThreadPoolExecutor(5) as servers:
+        counts = sum(servers.map(sweep, range(5)), Counts())
+    assert (counts.settled_nodes, counts.deleted_nodes) == (12, 6)
+    assert (counts.deleted_sessions, counts.forgotten_requests) == (6, 12)
+    assert world.rows("session_removal") == 0
+    assert world.rows("record") == 6 * 3
+    assert sorted(world.forest.roots()) == sorted([*ids[6:], *(f"v-{node_id}" for node_id in ids)])
+    assert world.pass_over() == Counts()
+
+
+def test_a_pass_that_is_cut_between_session_and_note_is_finished_by_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.grow("a")
+    world.leave_behind("a")
+
+    def cut(*_: object) -> None:
+        raise DatabaseUnavailable("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SweepRules, "finish_removal", cut)
+        with pytest.raises(DatabaseUnavailable):
+            world.pass_over()
+    assert world.sessions() == []
+    assert world.rows("session_removal") == 1
+    assert world.pass_over().deleted_sessions == 0
+    assert world.rows("session_removal") == 0

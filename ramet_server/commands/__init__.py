@@ -10,6 +10,7 @@ _COMMANDS = {
     "all": "ramet_server.commands.serve:serve_all",
     "session": "ramet_server.commands.serve:serve_session",
     "tree": "ramet_server.commands.serve:serve_tree",
+    "telemetry": "ramet_server.commands.serve:serve_telemetry",
     "migrate": "ramet_server.commands.migrate:migrate",
     "sweep": "ramet_server.commands.sweep:sweep",
     "health": "ramet_server.commands.ask_health:health",

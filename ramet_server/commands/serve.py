@@ -11,7 +11,7 @@ import click
 
 from ramet_server import __version__
 from ramet_server.commands.migrate import open_database
-from ramet_server.commands.services import ALL, SESSION, TREE, ServedService
+from ramet_server.commands.services import ALL, SESSION, TELEMETRY, TREE, ServedService
 from ramet_server.database.database import Database
 from ramet_server.database.schema import prepare
 from ramet_server.domain.call import Call
@@ -43,6 +43,13 @@ def serve_session(**values: Any) -> None:
 def serve_tree(**values: Any) -> None:
     """Serves SessionTree: the shape of the forest."""
     serve(settings_from(values), [TREE])
+
+
+@click.command("telemetry", short_help="Serve Telemetry.")
+@settings_options()
+def serve_telemetry(**values: Any) -> None:
+    """Serves Telemetry: what agents did, step by step."""
+    serve(settings_from(values), [TELEMETRY])
 
 
 def serve(settings: Settings, services: Sequence[ServedService]) -> None:

@@ -24,17 +24,17 @@ _GOOD_ESCAPES = re.compile(
 )
 
 
-def check_json(text: str, field: str, max_bytes: int) -> str:
+def check_json(text: str, field: str, max_bytes: int, levels: int = NESTING_LIMIT) -> str:
     """Returns the text unchanged if it is one strict JSON value of at most ``max_bytes`` in UTF-8.
 
     Refused: what RFC 8259 refuses (so NaN, Infinity and the empty text), numbers that no double can
-    hold (1e400), escapes of NUL and lone surrogates, and more than 64 levels of nesting. Integers
+    hold (1e400), escapes of NUL and lone surrogates, and more than ``levels`` of nesting. Integers
     beyond 2^53 are legal, and so is a key that comes twice.
     """
     check_text(text, field, max_bytes)
     # First the depth: the parser below calls itself once per level.
-    if _too_deep(text):
-        raise InvalidField(f"{field} is nested deeper than {NESTING_LIMIT} levels.", field=field)
+    if _too_deep(text, levels):
+        raise InvalidField(f"{field} is nested deeper than {levels} levels.", field=field)
     try:
         json.loads(
             text,
@@ -58,14 +58,14 @@ class _Unstorable(Exception):
     """Says which rule a number breaks."""
 
 
-def _too_deep(text: str) -> bool:
-    if text.count("[") + text.count("{") <= NESTING_LIMIT:
+def _too_deep(text: str, levels: int) -> bool:
+    if text.count("[") + text.count("{") <= levels:
         return False
     brackets = _STRING.sub("", text).encode().translate(_ONE_KIND, _NOT_BRACKETS)
     # Each round takes the innermost level away, at the speed of bytes.replace.
-    for _ in range(NESTING_LIMIT):
+    for _ in range(levels):
         brackets = brackets.replace(b"[]", b"")
-    return b"[]" in brackets or brackets.count(b"[") > NESTING_LIMIT
+    return b"[]" in brackets or brackets.count(b"[") > levels
 
 
 def _refuse_constant(_name: str) -> None:

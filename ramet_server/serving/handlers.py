@@ -6,7 +6,9 @@ A servicer's method has the name of its RPC and one of these shapes:
 * ``def Name(self, request, call) -> Iterator[reply]``: a stream whose every step runs on a worker
   thread, so that a slow client holds none;
 * ``async def``, as a coroutine or an async generator: lives on the event loop and must never block
-  it; the only shape for streams of requests, which come as an async iterator.
+  it; the only shape for streams of requests, which come as an async iterator;
+* ``async def Name(self, requests, call, workers)``: the same with the worker threads at hand, and
+  with each request of its stream as an ``Unparsed``, to be parsed on one of them.
 
 The loop handles bytes only: messages are parsed and serialized where the method runs.
 """
@@ -18,6 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import grpc
@@ -49,6 +52,16 @@ class Setting:
     door: Door
     long_calls: LongCalls
     max_message_bytes: int
+
+
+@dataclass(frozen=True)
+class Unparsed:
+    """A request of a stream as it came."""
+
+    size: int
+    """In bytes."""
+    parse: Callable[[], Any]
+    """Returns the message; raises InvalidMessage where the bytes are none."""
 
 
 def generic_handler(descriptor: ServiceDescriptor, servicer: object, setting: Setting) -> grpc.GenericRpcHandler:
@@ -206,15 +219,18 @@ class _Steps:
 
 
 def _on_loop(codec: _Codec, method: Callable[..., Any], setting: Setting) -> _Behaviour:
+    with_workers = "workers" in inspect.signature(method).parameters
+    more = (setting.workers,) if with_workers else ()
+
     async def behave(incoming: Any, context: Context) -> bytes | None:
         async def body(call: Call) -> bytes:
-            request = _parsed(codec, incoming) if codec.requests_stream else codec.parse(incoming)
+            request = _requests(codec, incoming, with_workers) if codec.requests_stream else codec.parse(incoming)
             if not codec.replies_stream and not codec.requests_stream:
-                return codec.serialize(await method(request, call))
+                return codec.serialize(await method(request, call, *more))
             with setting.long_calls.hold():
                 if not codec.replies_stream:
-                    return codec.serialize(await method(request, call))
-                async with aclosing(method(request, call)) as replies:
+                    return codec.serialize(await method(request, call, *more))
+                async with aclosing(method(request, call, *more)) as replies:
                     async for reply in replies:
                         await context.write(codec.serialize(reply))
             return b""
@@ -225,6 +241,6 @@ def _on_loop(codec: _Codec, method: Callable[..., Any], setting: Setting) -> _Be
     return behave
 
 
-async def _parsed(codec: _Codec, incoming: AsyncIterator[bytes]) -> AsyncIterator[Message]:
+async def _requests(codec: _Codec, incoming: AsyncIterator[bytes], unparsed: bool) -> AsyncIterator[Any]:
     async for raw in incoming:
-        yield codec.parse(raw)
+        yield Unparsed(len(raw), partial(codec.parse, raw)) if unparsed else codec.parse(raw)

@@ -1,0 +1,188 @@
+"""Takes events, by either door: each once, each by itself, all of a batch in one transaction."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ramet_server.domain.call import Call
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.errors import InvalidField, OutcomeUnknown, ProducerReplaced, WriteConflict, too_large
+from ramet_server.domain.limits import Limits
+from telemetry.rules.absorbing import absorb
+from telemetry.rules.events import Candidate, Event, Refusal
+from telemetry.rules.ports import KeyTaken, Producer, Store, UnitOfWork
+from telemetry.rules.row_ids import RowIds
+
+CONFLICT = "EVENT_CONFLICT"
+"""Why an event is refused whose id belongs to another event."""
+
+_ATTEMPTS = 5
+_LARGEST_SEQ = (1 << 63) - 1
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What came of a batch at the unary door."""
+
+    accepted: int
+    refusals: Sequence[Refusal]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events of a producer, by seq one after the other."""
+
+    first_seq: int
+    candidates: Sequence[Candidate]
+
+    @property
+    def last_seq(self) -> int:
+        """The seq of the last one."""
+        return self.first_seq + len(self.candidates) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Events that a producer gave up."""
+
+    from_seq: int
+    to_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What came of some steps of a stream."""
+
+    committed_through_seq: int
+    refusals: Sequence[Refusal] = ()
+    gaps: int = 0
+    """Steps that were not looked at, because they do not follow on what is committed."""
+
+
+class IngestRules:
+    """Takes events."""
+
+    def __init__(self, store: Store, limits: Limits, clock: Clock, ids: RowIds) -> None:
+        self._store = store
+        self._limits = limits
+        self._clock = clock
+        self._ids = ids
+
+    def append(self, call: Call, candidates: Sequence[Candidate]) -> Appended:
+        """Takes a batch; events that were taken before count as accepted."""
+        self.check_batch(candidates)
+        refusals = self._written(call, lambda unit: self._take(unit, candidates))
+        return Appended(len(candidates) - len(refusals), refusals)
+
+    def open_stream(self, call: Call, producer_id: str, holder: str) -> int:
+        """Makes a stream the newest of its producer; returns the seq through which events are committed."""
+
+        def work(unit: UnitOfWork) -> int:
+            now = self._clock.now()
+            producer = unit.producers.lock(producer_id)
+            if producer is None:
+                unit.producers.insert(Producer(producer_id, 0, holder, 0), now)
+                return 0
+            unit.producers.save(replace(producer, holder=holder), now)
+            return producer.committed_through_seq
+
+        return self._written(call, work)
+
+    def advance(self, call: Call, producer_id: str, holder: str, steps: Sequence[Batch | Dropped]) -> Taken:
+        """Takes the next steps of a stream; raises ProducerReplaced where it is no longer the newest.
+
+        What is committed already is skipped, so a step may come again. A step that leaves a gap is not taken.
+        """
+        for step in steps:
+            self._check_step(step)
+        return self._written(call, lambda unit: self._advance(unit, producer_id, holder, steps))
+
+    def check_batch(self, candidates: Sequence[Candidate]) -> None:
+        """Checks how large a batch is; raises InvalidField or TooLarge."""
+        if not candidates:
+            raise InvalidField("events is required.", field="events")
+        if len(candidates) > self._limits.max_batch_events:
+            raise too_large("events", self._limits.max_batch_events, "events", "events")
+        # An event that is refused for its own size must not take its neighbours with it.
+        size = sum(each.size for each in candidates if isinstance(each, Event))
+        if size > self._limits.max_batch_bytes:
+            raise too_large("events", self._limits.max_batch_bytes, "bytes", "events")
+
+    def _check_step(self, step: Batch | Dropped) -> None:
+        if isinstance(step, Batch):
+            self.check_batch(step.candidates)
+            if not 1 <= step.first_seq <= step.last_seq <= _LARGEST_SEQ:
+                raise InvalidField("batch.first_seq must be at least 1.", field="batch.first_seq")
+        elif not 1 <= step.from_seq <= step.to_seq <= _LARGEST_SEQ:
+            raise InvalidField(
+                "dropped.from_seq must be at least 1, and to_seq not before it.", field="dropped.from_seq"
+            )
+
+    def _advance(self, unit: UnitOfWork, producer_id: str, holder: str, steps: Sequence[Batch | Dropped]) -> Taken:
+        producer = unit.producers.lock(producer_id)
+        if producer is None or producer.holder != holder:
+            raise ProducerReplaced("A newer stream of this producer has taken over.")
+        committed, dropped, gaps = producer.committed_through_seq, producer.dropped_count, 0
+        candidates: list[Candidate] = []
+        for step in steps:
+            first, last = _range(step)
+            if first > committed + 1:
+                gaps += 1
+                continue
+            if isinstance(step, Dropped):
+                dropped += max(0, last - committed)
+            else:
+                candidates += [replace(each, seq=seq) for seq, each in enumerate(step.candidates, step.first_seq)]
+            committed = max(committed, last)
+        # Those that are committed are looked at again only for what was refused: its Ack may be lost.
+        refusals = self._take(unit, candidates, producer.committed_through_seq)
+        after = replace(producer, committed_through_seq=committed, dropped_count=dropped)
+        if after != producer:
+            unit.producers.save(after, self._clock.now())
+        return Taken(committed, refusals, gaps)
+
+    def _take(self, unit: UnitOfWork, candidates: Sequence[Candidate], committed: int = 0) -> list[Refusal]:
+        """Merges those events that are new and not among the committed seqs; returns what is refused, in order."""
+        now = self._clock.now()
+        known = dict(unit.ledger.find({each.event_id for each in candidates if isinstance(each, Event)}))
+        refusals: list[Refusal] = []
+        new: list[Event] = []
+        for each in candidates:
+            if isinstance(each, Refusal):
+                refusals.append(each)
+                continue
+            held = known.get(each.event_id)
+            if held is not None and held != each.body_hash:
+                refusals.append(_conflict(each))
+            elif held is None and not 0 < each.seq <= committed:
+                known[each.event_id] = each.body_hash
+                new.append(each)
+        absorb(unit, new, self._ids, now)
+        if new:
+            unit.ledger.add({event.event_id: event.body_hash for event in new}, now)
+        return refusals
+
+    def _written(self, call: Call, work: Callable[[UnitOfWork], T]) -> T:
+        """Runs ``work`` in a transaction until its outcome is known; running again changes nothing twice."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return self._store.write(call, work)
+            except OutcomeUnknown:
+                if attempt == _ATTEMPTS:
+                    raise
+            except (KeyTaken, WriteConflict) as error:
+                if attempt == _ATTEMPTS:
+                    raise WriteConflict("Other writers stood in the way; try again.") from error
+            call.check()
+        raise AssertionError("The last attempt returns or raises.")
+
+
+def _conflict(event: Event) -> Refusal:
+    message = "Another event has this id; the first one stays."
+    return Refusal(event.event_id, CONFLICT, "event_id", message, event.seq)
+
+
+def _range(step: Batch | Dropped) -> tuple[int, int]:
+    return (step.first_seq, step.last_seq) if isinstance(step, Batch) else (step.from_seq, step.to_seq)

@@ -1,0 +1,180 @@
+"""The SQL of steps and tool calls as they are merged."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ramet_server.database.faults import is_duplicate
+from ramet_server.database.rewriting import rewrite
+from ramet_server.database.tables.telemetry import agent_step, tool_invocation
+from telemetry.rules.ports import Key, KeyedRow, KeyTaken
+from telemetry.rules.registers import Merged, pack, unpack
+from telemetry.rules.values import RunStatus
+
+_FIXED = ("space_id", "session_id", "step_key", "created_at")
+_TOOL_FIXED = ("space_id", "session_id", "invocation_key", "created_at")
+_GREAT = ("thought", "model_input", "model_output")
+
+_STEP_MERGED = (
+    *("parent_step_key", "step_index", "agent_name", "status", "has_tool_call", "model", "provider"),
+    *("token_count", "input_tokens", "cached_tokens", "output_tokens", "cost_micros"),
+    *("started_at", "ended_at", "error_message"),
+)
+_STEP_READ = tuple(
+    agent_step.c[name] for name in ("id", "session_id", "step_key", "created_at", "merged_from", *_STEP_MERGED)
+)
+_TOOL_COLUMNS = tuple(
+    column.name
+    for column in tool_invocation.c
+    if column.name not in (*_TOOL_FIXED, "id", "step_id", "updated_at", "merged_from")
+)
+
+
+def _keep_told(new: ColumnElement[Any], old: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.coalesce(new, old)
+
+
+_KEEP = dict.fromkeys(_GREAT, _keep_told)
+
+
+class SqlSteps:
+    """Steps of one space; implements ``rules.ports.Steps``."""
+
+    def __init__(self, connection: Connection, space: str) -> None:
+        self._connection = connection
+        self._space = space
+
+    def of(self, keys: Collection[Key]) -> dict[Key, KeyedRow]:
+        """Returns those that exist, without their great texts."""
+        if not keys:
+            return {}
+        t = agent_step.c
+        found = self._connection.execute(
+            _among(select(*_STEP_READ), self._space, keys, t.space_id, t.session_id, t.step_key)
+        )
+        return {(row.session_id, row.step_key): _step(row) for row in found if (row.session_id, row.step_key) in keys}
+
+    def save(self, rows: Sequence[KeyedRow], now: datetime) -> None:
+        """Stores new and changed rows; great texts that they do not give stay."""
+        new = [self._values(row, now) for row in rows if not row.stored]
+        changed = [self._values(row, now) for row in rows if row.stored]
+        _insert(self._connection, agent_step, new)
+        rewrite(self._connection, agent_step, changed, same=_FIXED, keep=_KEEP)
+
+    def _values(self, row: KeyedRow, now: datetime) -> dict[str, Any]:
+        columns = row.merged.columns
+        stamps = pack(row.merged.stamps)
+        told = columns.get("told_duration_ms")
+        return {
+            **{name: columns.get(name) for name in (*_STEP_MERGED, *_GREAT)},
+            "id": row.id,
+            "space_id": self._space,
+            "session_id": row.session_id,
+            "step_key": row.key,
+            "duration_ms": columns["duration_ms"],
+            "duration_flagged": columns["duration_flagged"],
+            "created_at": row.created_at,
+            "updated_at": now,
+            # A duration that was told stays, whatever is heard of the start later.
+            "merged_from": stamps if told is None else json.dumps({"stamps": stamps, "told_duration_ms": told}),
+        }
+
+
+class SqlToolCalls:
+    """Tool calls of one space; implements ``rules.ports.ToolCalls``."""
+
+    def __init__(self, connection: Connection, space: str) -> None:
+        self._connection = connection
+        self._space = space
+
+    def of(self, keys: Collection[Key]) -> dict[Key, KeyedRow]:
+        """Returns those that exist, without their columns: another event replaces all of them."""
+        t = tool_invocation.c
+        query = select(t.id, t.session_id, t.invocation_key, t.created_at, t.merged_from)
+        rows = self._connection.execute(_among(query, self._space, keys, t.space_id, t.session_id, t.invocation_key))
+        return {
+            key: KeyedRow(row.id, *key, Merged({}, unpack(row.merged_from)), row.created_at)
+            for row in rows
+            if (key := (row.session_id, row.invocation_key)) in keys
+        }
+
+    def save(self, rows: Sequence[KeyedRow], step_ids: Mapping[Key, int], now: datetime) -> None:
+        """Stores new and changed rows, with the ids of those of their steps that exist."""
+        new = [self._values(row, step_ids, now) for row in rows if not row.stored]
+        changed = [self._values(row, step_ids, now) for row in rows if row.stored]
+        _insert(self._connection, tool_invocation, new)
+        rewrite(self._connection, tool_invocation, changed, same=_TOOL_FIXED)
+
+    def adopt(self, steps: Collection[Key], now: datetime) -> None:
+        """Gives tool calls that came before these steps the ids of their steps."""
+        t, s = tool_invocation.c, agent_step.c
+        step_id = (
+            select(s.id)
+            .where(s.space_id == self._space, s.session_id == t.session_id, s.step_key == t.step_key)
+            .scalar_subquery()
+        )
+        self._connection.execute(
+            update(tool_invocation)
+            .where(
+                t.space_id == self._space,
+                t.session_id.in_(sorted({session_id for session_id, _ in steps})),
+                t.step_key.in_(sorted({step_key for _, step_key in steps})),
+                t.step_id.is_(None),
+            )
+            .values(step_id=step_id, updated_at=now)
+        )
+
+    def _values(self, row: KeyedRow, step_ids: Mapping[Key, int], now: datetime) -> dict[str, Any]:
+        columns = row.merged.columns
+        return {
+            **{name: columns[name] for name in _TOOL_COLUMNS},
+            "id": row.id,
+            "space_id": self._space,
+            "session_id": row.session_id,
+            "invocation_key": row.key,
+            "step_id": step_ids.get((row.session_id, columns["step_key"])),
+            "created_at": row.created_at,
+            "updated_at": now,
+            "merged_from": pack(row.merged.stamps),
+        }
+
+
+def _among(
+    query: Select[Any],
+    space: str,
+    keys: Collection[Key],
+    space_id: ColumnElement[str],
+    session_id: ColumnElement[str],
+    key: ColumnElement[str],
+) -> Select[Any]:
+    """Restricts a query to rows of these sessions with these keys; some that are not meant may be among them.
+
+    SQLite scans the whole table for a list of pairs.
+    """
+    sessions = sorted({each for each, _ in keys})
+    return query.where(space_id == space, session_id.in_(sessions), key.in_(sorted({each for _, each in keys})))
+
+
+def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    if not rows:
+        return
+    try:
+        connection.execute(insert(table), [dict(row) for row in rows])
+    except IntegrityError as error:
+        if is_duplicate(error):
+            raise KeyTaken from error
+        raise
+
+
+def _step(row: Row[Any]) -> KeyedRow:
+    columns = {name: getattr(row, name) for name in _STEP_MERGED}
+    columns["status"] = RunStatus(row.status)
+    packed = row.merged_from
+    if packed and packed.startswith("{"):
+        known = json.loads(packed)
+        packed, columns["told_duration_ms"] = known["stamps"], known["told_duration_ms"]
+    return KeyedRow(row.id, row.session_id, row.step_key, Merged(columns, unpack(packed)), row.created_at)

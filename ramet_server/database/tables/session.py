@@ -21,6 +21,7 @@ __all__ = [
     "OPEN_END",
     "broken_group",
     "context_slot",
+    "deleted_session",
     "history_span",
     "record",
     "released_span",
@@ -128,5 +129,16 @@ context_slot = Table(
     Column("version", Count, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     comment="The context slots of sessions.",
+    **TABLE_OPTIONS,
+)
+
+deleted_session = Table(
+    "deleted_session",
+    metadata,
+    Column("space_id", Id, primary_key=True),
+    Column("session_id", Id, primary_key=True),
+    Column("deleted_at", UtcDateTime, nullable=False),
+    Index("deleted_session_by_age", "deleted_at"),
+    comment="Sessions that were deleted, until the sweep has dealt with what tells of them.",
     **TABLE_OPTIONS,
 )

@@ -1,4 +1,7 @@
-"""The tables of telemetry: diagnoses, their steps and tool calls, and what ingest keeps beside them."""
+"""The tables of telemetry: diagnoses, their steps and tool calls, and what ingest keeps beside them.
+
+And the note of deleted sessions, by which telemetry learns of them.
+"""
 
 from typing import Any
 
@@ -26,7 +29,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Creates every table of telemetry."""
+    """Creates every table."""
     create_table(
         "diagnosis_session",
         _row_id(),
@@ -60,7 +63,7 @@ def upgrade() -> None:
         Index("idx_status", "space_id", "status", "created_at", "id"),
         Index("idx_agent_flow", "space_id", "agent_flow", "created_at", "id"),
         Index("diagnosis_session_by_conversation", "space_id", "conversation_id", "created_at", "id"),
-        Index("diagnosis_session_by_confidence", "space_id", "confidence", "created_at", "id"),
+        Index("diagnosis_session_by_feedback", "space_id", "feedback", "created_at", "id"),
         Index("diagnosis_session_by_change", "space_id", "updated_at", "id"),
         comment="One row per diagnosis; its lock orders all that is merged into it.",
     )
@@ -129,7 +132,8 @@ def upgrade() -> None:
         Column("retrieval_details", Json),
         Column("input_params", Json, nullable=False),
         UniqueConstraint("space_id", "session_id", "invocation_key", name="tool_invocation_key"),
-        Index("idx_session_id", "space_id", "session_id", "step_key"),
+        Index("idx_session_id", "space_id", "session_id", "created_at", "id"),
+        Index("tool_invocation_by_step", "space_id", "session_id", "step_key"),
         Index("idx_tool_name", "space_id", "tool_name", "created_at", "id"),
         Index("idx_retrieval_layer", "space_id", "retrieval_layer", "created_at", "id"),
         Index("tool_invocation_by_creation", "space_id", "created_at", "id"),
@@ -145,7 +149,6 @@ def upgrade() -> None:
         Column("updated_at", UtcDateTime, nullable=False, comment="when it was said"),
         Column("event_id", Id, nullable=False, comment="of two words of one moment, the greater one stands"),
         Column("comment", LongText, nullable=False),
-        Index("diagnosis_feedback_by_value", "space_id", "value", "session_id"),
         comment="What each source says of a diagnosis.",
     )
     create_table(
@@ -167,6 +170,14 @@ def upgrade() -> None:
         Column("created_at", UtcDateTime, nullable=False),
         Index("telemetry_event_by_age", "created_at"),
         comment="Events that were taken, to tell a repeated one from another under its id.",
+    )
+    create_table(
+        "deleted_session",
+        Column("space_id", Id, primary_key=True),
+        Column("session_id", Id, primary_key=True),
+        Column("deleted_at", UtcDateTime, nullable=False),
+        Index("deleted_session_by_age", "deleted_at"),
+        comment="Sessions that were deleted, until the sweep has dealt with what tells of them.",
     )
 
 

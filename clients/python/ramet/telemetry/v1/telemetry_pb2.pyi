@@ -137,9 +137,9 @@ class _MetricEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Metric.ValueTy
     METRIC_SUCCESS_RATE: _Metric.ValueType  # 5
     """Share of diagnoses that succeeded, among those that ended."""
     METRIC_SATISFACTION: _Metric.ValueType  # 6
-    """Share of useful among all feedback."""
+    """Share of diagnoses of which the latest word is useful, among those of which there is a word."""
     METRIC_TOOL_ACCEPTANCE: _Metric.ValueType  # 7
-    """tools_accepted / tools_proposed over self-evaluations that tell both."""
+    """Sum of tools_accepted / sum of tools_proposed, over self-evaluations that tell both."""
     METRIC_CONFIDENCE: _Metric.ValueType  # 8
     """Confidence of self-evaluations."""
     METRIC_STEP_COUNT: _Metric.ValueType  # 9
@@ -175,9 +175,9 @@ METRIC_DIAGNOSIS_COST_MICROS: Metric.ValueType  # 4
 METRIC_SUCCESS_RATE: Metric.ValueType  # 5
 """Share of diagnoses that succeeded, among those that ended."""
 METRIC_SATISFACTION: Metric.ValueType  # 6
-"""Share of useful among all feedback."""
+"""Share of diagnoses of which the latest word is useful, among those of which there is a word."""
 METRIC_TOOL_ACCEPTANCE: Metric.ValueType  # 7
-"""tools_accepted / tools_proposed over self-evaluations that tell both."""
+"""Sum of tools_accepted / sum of tools_proposed, over self-evaluations that tell both."""
 METRIC_CONFIDENCE: Metric.ValueType  # 8
 """Confidence of self-evaluations."""
 METRIC_STEP_COUNT: Metric.ValueType  # 9
@@ -217,9 +217,9 @@ class _DimensionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Dimension.V
     DIMENSION_MODEL: _Dimension.ValueType  # 5
     """Model; for measures of steps."""
     DIMENSION_HOUR: _Dimension.ValueType  # 6
-    """Hour of created_at, UTC."""
+    """Hour of created_at, UTC, as 2026-11-30T22."""
     DIMENSION_DAY: _Dimension.ValueType  # 7
-    """Day of created_at, UTC."""
+    """Day of created_at, UTC, as 2026-11-30."""
 
 class Dimension(_Dimension, metaclass=_DimensionEnumTypeWrapper):
     """What measures are grouped by."""
@@ -237,9 +237,9 @@ DIMENSION_RETRIEVAL_LAYER: Dimension.ValueType  # 4
 DIMENSION_MODEL: Dimension.ValueType  # 5
 """Model; for measures of steps."""
 DIMENSION_HOUR: Dimension.ValueType  # 6
-"""Hour of created_at, UTC."""
+"""Hour of created_at, UTC, as 2026-11-30T22."""
 DIMENSION_DAY: Dimension.ValueType  # 7
-"""Day of created_at, UTC."""
+"""Day of created_at, UTC, as 2026-11-30."""
 Global___Dimension: _TypeAlias = Dimension  # noqa: Y015
 
 @_typing.final
@@ -1211,7 +1211,7 @@ class DiagnosisSession(_message.Message):
 
     @_builtins.property
     def feedback(self) -> _containers.RepeatedCompositeFieldContainer[Global___Feedback]:
-        """One per source, by source."""
+        """One per source, by source; the first 100 sources."""
 
     @_builtins.property
     def started_at(self) -> _timestamp_pb2.Timestamp:
@@ -1313,13 +1313,13 @@ class DiagnosisFilter(_message.Message):
     agent_flow: _builtins.str
     """Empty: any."""
     feedback: Global___FeedbackValue.ValueType
-    """UNSPECIFIED: any. Else: some source says so."""
+    """UNSPECIFIED: any. Else: the latest word of all sources says so."""
     min_confidence: _builtins.int
     """Confidence at least this."""
     max_confidence: _builtins.int
     """Confidence at most this."""
     query_contains: _builtins.str
-    """The question holds this text, compared without regard to ASCII case. Needs created_from."""
+    """The question holds this text, compared without regard to ASCII case; at most 256 characters. Needs created_from."""
     conversation_id: _builtins.str
     """Empty: any."""
     @_builtins.property
@@ -1444,6 +1444,7 @@ class AgentStep(_message.Message):
     ENDED_AT_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     TOOL_INVOCATIONS_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The server's number of the row."""
     step_key: _builtins.str
@@ -1474,6 +1475,8 @@ class AgentStep(_message.Message):
     """Empty: unknown."""
     error_message: _builtins.str
     """Why it failed. Empty: nothing to say."""
+    session_id: _builtins.str
+    """The diagnosis."""
     @_builtins.property
     def usage(self) -> Global___Usage:
         """Absent parts are unknown."""
@@ -1492,7 +1495,7 @@ class AgentStep(_message.Message):
 
     @_builtins.property
     def tool_invocations(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolInvocation]:
-        """Its tool calls, oldest first. Filled by GetDecisionChain."""
+        """Its tool calls, oldest first by the client's time; the first 1,000. Filled by GetDecisionChain."""
 
     def __init__(
         self,
@@ -1517,10 +1520,11 @@ class AgentStep(_message.Message):
         ended_at: _timestamp_pb2.Timestamp | None = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         tool_invocations: _abc.Iterable[Global___ToolInvocation] | None = ...,
+        session_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_duration_ms", b"_duration_ms", "created_at", b"created_at", "duration_ms", b"duration_ms", "ended_at", b"ended_at", "started_at", b"started_at", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_duration_ms", b"_duration_ms", "agent_name", b"agent_name", "created_at", b"created_at", "duration_flagged", b"duration_flagged", "duration_ms", b"duration_ms", "ended_at", b"ended_at", "error_message", b"error_message", "has_tool_call", b"has_tool_call", "id", b"id", "model", b"model", "model_input_json", b"model_input_json", "model_output_json", b"model_output_json", "parent_step_key", b"parent_step_key", "provider", b"provider", "started_at", b"started_at", "status", b"status", "step_index", b"step_index", "step_key", b"step_key", "thought", b"thought", "tool_invocations", b"tool_invocations", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_duration_ms", b"_duration_ms", "agent_name", b"agent_name", "created_at", b"created_at", "duration_flagged", b"duration_flagged", "duration_ms", b"duration_ms", "ended_at", b"ended_at", "error_message", b"error_message", "has_tool_call", b"has_tool_call", "id", b"id", "model", b"model", "model_input_json", b"model_input_json", "model_output_json", b"model_output_json", "parent_step_key", b"parent_step_key", "provider", b"provider", "session_id", b"session_id", "started_at", b"started_at", "status", b"status", "step_index", b"step_index", "step_key", b"step_key", "thought", b"thought", "tool_invocations", b"tool_invocations", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__duration_ms: _TypeAlias = _typing.Literal["duration_ms"]  # noqa: Y015
     _WhichOneofArgType__duration_ms: _TypeAlias = _typing.Literal["_duration_ms", b"_duration_ms"]  # noqa: Y015
@@ -1685,7 +1689,7 @@ class GetDecisionChainResponse(_message.Message):
 
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentStep]:
-        """By step_index, then id. parent_step_key makes the tree of agents."""
+        """By step_index, then id; fewer where a page would hold too many bytes. parent_step_key makes the tree of agents."""
 
     @_builtins.property
     def loose_tool_invocations(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolInvocation]:
@@ -1910,7 +1914,7 @@ class QueryMetricsRequest(_message.Message):
     """Empty: any. Only for measures of tool calls."""
     @_builtins.property
     def metrics(self) -> _containers.RepeatedScalarFieldContainer[Global___Metric.ValueType]:
-        """1 to 16 measures."""
+        """1 to 16 measures, none twice."""
 
     @_builtins.property
     def created_from(self) -> _timestamp_pb2.Timestamp:
@@ -1922,11 +1926,11 @@ class QueryMetricsRequest(_message.Message):
 
     @_builtins.property
     def group_by(self) -> _containers.RepeatedScalarFieldContainer[Global___Dimension.ValueType]:
-        """At most 3. A dimension that a measure does not know is refused."""
+        """At most 3, none twice. A dimension that a measure does not know is refused."""
 
     @_builtins.property
     def percentiles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """Percentiles to tell of durations, tokens and costs, each in 0 < p < 100; at most 5."""
+        """Percentiles to tell of durations, tokens and costs, each in 0 < p < 100, to six decimals; at most 5."""
 
     def __init__(
         self,
@@ -1961,23 +1965,26 @@ class MetricRow(_message.Message):
     COVERED_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
     PERCENTILES_FIELD_NUMBER: _builtins.int
+    PARTIAL_FIELD_NUMBER: _builtins.int
     metric: Global___Metric.ValueType
     """What is measured."""
     value: _builtins.float
     """A count, an average or a share. Absent where nothing had a value."""
     sum: _builtins.float
-    """The sum, where that means something."""
+    """The sum of durations, tokens, costs; of a share, how many it counts. Absent where nothing had a value."""
     covered: _builtins.int
     """Rows that had a value."""
     unknown: _builtins.int
     """Rows that had none, and flagged ones."""
+    partial: _builtins.int
+    """Of the covered, how many have a value of only some of their steps. Told of METRIC_DIAGNOSIS_TOKENS alone."""
     @_builtins.property
     def group(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The group, one text per dimension asked for, in that order. Empty: unknown."""
 
     @_builtins.property
     def percentiles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """In the order of the request; nearest rank."""
+        """In the order of the request; nearest rank. Empty where nothing had a value."""
 
     def __init__(
         self,
@@ -1989,10 +1996,11 @@ class MetricRow(_message.Message):
         covered: _builtins.int = ...,
         unknown: _builtins.int = ...,
         percentiles: _abc.Iterable[_builtins.float] | None = ...,
+        partial: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_sum", b"_sum", "_value", b"_value", "sum", b"sum", "value", b"value"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sum", b"_sum", "_value", b"_value", "covered", b"covered", "group", b"group", "metric", b"metric", "percentiles", b"percentiles", "sum", b"sum", "unknown", b"unknown", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sum", b"_sum", "_value", b"_value", "covered", b"covered", "group", b"group", "metric", b"metric", "partial", b"partial", "percentiles", b"percentiles", "sum", b"sum", "unknown", b"unknown", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__sum: _TypeAlias = _typing.Literal["sum"]  # noqa: Y015
     _WhichOneofArgType__sum: _TypeAlias = _typing.Literal["_sum", b"_sum"]  # noqa: Y015
@@ -2014,7 +2022,9 @@ class QueryMetricsResponse(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricRow]:
-        """By metric, then group. At most 10,000; more is refused (INVALID_ARGUMENT, TOO_LARGE)."""
+        """By metric in the order of the request, then by group. A group of which a measure knows nothing is left out; without
+        group_by each measure has one row. At most 10,000; more is refused (INVALID_ARGUMENT, TOO_LARGE).
+        """
 
     def __init__(
         self,

@@ -169,7 +169,9 @@ class TelemetryServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def TailEvents(self, request, context):
-        """Streams changed diagnoses, steps and tool calls of the space as they are committed on this server's database.
+        """Streams changed diagnoses, steps and tool calls of the space as they are committed on this server's database, by
+        whichever server. A row that changes again before it was told is told once. A client that takes them too slowly gets
+        RESOURCE_EXHAUSTED (OVERLOADED); a draining server ends the stream with UNAVAILABLE (DRAINING).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -67,7 +67,10 @@ class TelemetryStub:
     QueryMetrics: _grpc.UnaryUnaryMultiCallable[_telemetry_pb2.QueryMetricsRequest, _telemetry_pb2.QueryMetricsResponse]
     """Answers measures over a time range, grouped. Each tells how many rows it covers and how many had no value."""
     TailEvents: _grpc.UnaryStreamMultiCallable[_telemetry_pb2.TailEventsRequest, _telemetry_pb2.TailEventsResponse]
-    """Streams changed diagnoses, steps and tool calls of the space as they are committed on this server's database."""
+    """Streams changed diagnoses, steps and tool calls of the space as they are committed on this server's database, by
+    whichever server. A row that changes again before it was told is told once. A client that takes them too slowly gets
+    RESOURCE_EXHAUSTED (OVERLOADED); a draining server ends the stream with UNAVAILABLE (DRAINING).
+    """
     GetServerInfo: _grpc.UnaryUnaryMultiCallable[_telemetry_pb2.GetServerInfoRequest, _telemetry_pb2.GetServerInfoResponse]
     """Tells the server's version, schema revision and limits."""
 
@@ -104,7 +107,10 @@ class TelemetryAsyncStub(TelemetryStub):
     QueryMetrics: _aio.UnaryUnaryMultiCallable[_telemetry_pb2.QueryMetricsRequest, _telemetry_pb2.QueryMetricsResponse]  # type: ignore[assignment]
     """Answers measures over a time range, grouped. Each tells how many rows it covers and how many had no value."""
     TailEvents: _aio.UnaryStreamMultiCallable[_telemetry_pb2.TailEventsRequest, _telemetry_pb2.TailEventsResponse]  # type: ignore[assignment]
-    """Streams changed diagnoses, steps and tool calls of the space as they are committed on this server's database."""
+    """Streams changed diagnoses, steps and tool calls of the space as they are committed on this server's database, by
+    whichever server. A row that changes again before it was told is told once. A client that takes them too slowly gets
+    RESOURCE_EXHAUSTED (OVERLOADED); a draining server ends the stream with UNAVAILABLE (DRAINING).
+    """
     GetServerInfo: _aio.UnaryUnaryMultiCallable[_telemetry_pb2.GetServerInfoRequest, _telemetry_pb2.GetServerInfoResponse]  # type: ignore[assignment]
     """Tells the server's version, schema revision and limits."""
 
@@ -198,7 +204,10 @@ class TelemetryServicer(metaclass=_abc_1.ABCMeta):
         request: _telemetry_pb2.TailEventsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_telemetry_pb2.TailEventsResponse], _abc.AsyncIterator[_telemetry_pb2.TailEventsResponse]]:
-        """Streams changed diagnoses, steps and tool calls of the space as they are committed on this server's database."""
+        """Streams changed diagnoses, steps and tool calls of the space as they are committed on this server's database, by
+        whichever server. A row that changes again before it was told is told once. A client that takes them too slowly gets
+        RESOURCE_EXHAUSTED (OVERLOADED); a draining server ends the stream with UNAVAILABLE (DRAINING).
+        """
 
     @_abc_1.abstractmethod
     def GetServerInfo(

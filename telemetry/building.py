@@ -6,7 +6,12 @@ from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from telemetry.answers_servicer import AnswersServicer
 from telemetry.ingest_servicer import IngestServicer
+from telemetry.rules.event_checks import EventChecks
+from telemetry.rules.feedback import FeedbackRules
+from telemetry.rules.ingest import IngestRules
+from telemetry.rules.row_ids import RowIds
 from telemetry.servicer import TelemetryServicer
+from telemetry.store.unit import SqlStore
 
 
 def build(database: Database, limits: Limits, clock: Clock) -> TelemetryServicer:
@@ -15,7 +20,14 @@ def build(database: Database, limits: Limits, clock: Clock) -> TelemetryServicer
 
 
 def _ingest(database: Database, limits: Limits, clock: Clock) -> IngestServicer:
-    return IngestServicer(limits=limits, schema_revision=schema.head())
+    store, checks, ids = SqlStore(database, clock, limits.request_id_hours), EventChecks(limits), RowIds()
+    return IngestServicer(
+        ingest=IngestRules(store, limits, clock, ids),
+        feedback=FeedbackRules(store, checks, clock, ids),
+        checks=checks,
+        limits=limits,
+        schema_revision=schema.head(),
+    )
 
 
 def _answers(database: Database, limits: Limits, clock: Clock) -> AnswersServicer:

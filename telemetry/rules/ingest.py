@@ -91,12 +91,10 @@ class IngestRules:
         return self._written(call, work)
 
     def advance(self, call: Call, producer_id: str, holder: str, steps: Sequence[Batch | Dropped]) -> Taken:
-        """Takes the next steps of a stream; raises ProducerReplaced where it is no longer the newest.
+        """Takes the next steps of a stream, which were checked; raises ProducerReplaced where it is not the newest.
 
         What is committed already is skipped, so a step may come again. A step that leaves a gap is not taken.
         """
-        for step in steps:
-            self._check_step(step)
         return self._written(call, lambda unit: self._advance(unit, producer_id, holder, steps))
 
     def check_batch(self, candidates: Sequence[Candidate]) -> None:
@@ -110,7 +108,8 @@ class IngestRules:
         if size > self._limits.max_batch_bytes:
             raise too_large("events", self._limits.max_batch_bytes, "bytes", "events")
 
-    def _check_step(self, step: Batch | Dropped) -> None:
+    def check_step(self, step: Batch | Dropped) -> None:
+        """Checks a step of a stream; raises InvalidField or TooLarge."""
         if isinstance(step, Batch):
             self.check_batch(step.candidates)
             if not 1 <= step.first_seq <= step.last_seq <= _LARGEST_SEQ:

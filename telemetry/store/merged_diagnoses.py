@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select
+from sqlalchemy import ColumnElement, Connection, Row, func, literal_column, select
 
 from ramet_server.database.rewriting import insert_missing, rewrite
 from ramet_server.database.tables.telemetry import agent_step, diagnosis_feedback, diagnosis_session, tool_invocation
@@ -16,6 +16,8 @@ from telemetry.store.rows import self_evaluation_json
 _MERGED = ("status", "agent_flow", "conversation_id", "started_at", "ended_at", "error_message", "confidence")
 _FIXED = ("space_id", "session_id", "created_at")
 _NO_TOTALS = Totals()
+# Written out, since the driver puts many rows into one statement only where its end has no parameter.
+_EMPTY = literal_column("''")
 
 _READ = tuple(
     diagnosis_session.c[name]
@@ -28,7 +30,7 @@ def _keep_told(new: ColumnElement[Any], old: ColumnElement[Any]) -> ColumnElemen
 
 
 def _keep_said(new: ColumnElement[Any], old: ColumnElement[Any]) -> ColumnElement[Any]:
-    return func.coalesce(func.nullif(new, ""), old)
+    return func.coalesce(func.nullif(new, _EMPTY), old)
 
 
 _KEEP = {"self_evaluation": _keep_told, "query": _keep_said}

@@ -6,12 +6,19 @@ from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from telemetry.answers_servicer import AnswersServicer
 from telemetry.ingest_servicer import IngestServicer
+from telemetry.rules.chain import ChainRules
 from telemetry.rules.event_checks import EventChecks
 from telemetry.rules.feedback import FeedbackRules
 from telemetry.rules.ingest import IngestRules
+from telemetry.rules.listing import ListingRules
+from telemetry.rules.metrics import MetricsRules
 from telemetry.rules.row_ids import RowIds
+from telemetry.rules.tailing import TailRules
+from telemetry.rules.tools import ToolRules
 from telemetry.servicer import TelemetryServicer
+from telemetry.store.answers import SqlAnswersStore
 from telemetry.store.unit import SqlStore
+from telemetry.tail_hub import TailHub
 
 
 def build(database: Database, limits: Limits, clock: Clock) -> TelemetryServicer:
@@ -31,4 +38,12 @@ def _ingest(database: Database, limits: Limits, clock: Clock) -> IngestServicer:
 
 
 def _answers(database: Database, limits: Limits, clock: Clock) -> AnswersServicer:
-    return AnswersServicer()
+    store = SqlAnswersStore(database)
+    listing = ListingRules(store, limits, clock)
+    return AnswersServicer(
+        listing=listing,
+        chain=ChainRules(store, limits, listing),
+        tools=ToolRules(store, limits),
+        metrics=MetricsRules(store),
+        hub=TailHub(TailRules(store, clock, listing)),
+    )

@@ -1,179 +1,153 @@
-"""The SQL of diagnoses as they are merged, and of what is said of them."""
+"""The SQL that reads diagnoses."""
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
-from ramet_server.database.rewriting import insert_missing, rewrite
-from ramet_server.database.tables.telemetry import agent_step, diagnosis_feedback, diagnosis_session, tool_invocation
-from telemetry.rules.ports import DiagnosisRow, Totals, Word
-from telemetry.rules.registers import Merged, pack, unpack
-from telemetry.rules.values import Feedback, FeedbackValue, RunStatus
-from telemetry.store.rows import self_evaluation_json
+from ramet_server.database.tables.telemetry import diagnosis_feedback, diagnosis_session
+from telemetry.rules.list_queries import DiagnosisFilter, DiagnosisQuery
+from telemetry.rules.pages import Found, Place
+from telemetry.rules.values import Diagnosis, Feedback, RunStatus
+from telemetry.store import rows
+from telemetry.store.stretches import Stretch, fitting, stretch, text_size
 
-_MERGED = ("status", "agent_flow", "conversation_id", "started_at", "ended_at", "error_message", "confidence")
-_FIXED = ("space_id", "session_id", "created_at")
-_NO_TOTALS = Totals()
+FEEDBACK_SHOWN = 100
+"""Sources whose word comes with a diagnosis."""
 
-_READ = tuple(
-    diagnosis_session.c[name]
-    for name in ("id", "session_id", "feedback", "last_heard_at", "created_at", "merged_from", *_MERGED)
-)
-
-
-def _keep_told(new: ColumnElement[Any], old: ColumnElement[Any]) -> ColumnElement[Any]:
-    return func.coalesce(new, old)
-
-
-def _keep_said(new: ColumnElement[Any], old: ColumnElement[Any]) -> ColumnElement[Any]:
-    return func.coalesce(func.nullif(new, ""), old)
-
-
-_KEEP = {"self_evaluation": _keep_told, "query": _keep_said}
+_T = diagnosis_session.c
+_F = diagnosis_feedback.c
+_ROW_BYTES = 512
 
 
 class SqlDiagnoses:
-    """Diagnoses of one space; implements ``rules.ports.Diagnoses``."""
+    """The diagnoses of one space; implements ``rules.answer_ports.Diagnoses``."""
 
     def __init__(self, connection: Connection, space: str) -> None:
         self._connection = connection
         self._space = space
 
-    def lock(self, session_ids: Collection[str]) -> dict[str, DiagnosisRow]:
-        """Returns those that exist, without their great texts, locked in the order of their ids."""
-        t = diagnosis_session
-        query = (
-            select(*_READ)
-            .where(t.c.space_id == self._space, t.c.session_id.in_(sorted(session_ids)))
-            .order_by(t.c.session_id)
-            # By another index, rows would be locked that are not meant, and in another order.
-            .with_hint(t, "FORCE INDEX (diagnosis_session_key)", "mysql")
-            .with_for_update()
+    def get(self, session_id: str) -> Diagnosis | None:
+        """Returns one."""
+        found = self._read(_T.session_id == session_id)
+        return found[0] if found else None
+
+    def of_ids(self, ids: Sequence[int]) -> Sequence[Diagnosis]:
+        """Returns those of these numbers that exist."""
+        return self._read(_T.id.in_(ids)) if ids else ()
+
+    def examine(self, query: DiagnosisQuery) -> Found[Diagnosis]:
+        """Looks at a bounded stretch of the query's index, newest first."""
+        admits = query.admits
+        prefixes, more = _driving(self._space, query)
+        length = query.examine if more else query.limit + 1
+        part = stretch(diagnosis_session, prefixes, (admits.created_from, admits.created_before), query.after, length)
+        page, goes_on_after = self._page(part, more, query)
+        found = {each.id: each for each in self.of_ids(page)}
+        # Without a snapshot one may be deleted between the queries.
+        return Found([found[number] for number in page if number in found], goes_on_after)
+
+    def _page(
+        self, part: Stretch, more: list[ColumnElement[bool]], query: DiagnosisQuery
+    ) -> tuple[list[int], Place | None]:
+        size = text_size(_T.query, _T.self_evaluation, _T.error_message)
+        admitted = self._connection.execute(
+            select(_T.id, part.rows.c.created_at, _T.session_id, size.label("size"))
+            .select_from(part.rows)
+            .join(diagnosis_session, _T.id == part.rows.c.id)
+            .where(*more)
+            .order_by(part.rows.c.created_at.desc(), part.rows.c.id.desc())
+            .limit(query.limit + 1)
+        ).all()
+        of_feedback = self._feedback_sizes([row.session_id for row in admitted])
+        sizes = [row.size + of_feedback.get(row.session_id, 0) + _ROW_BYTES for row in admitted]
+        count = fitting(sizes, query.limit, query.max_bytes)
+        page = [row.id for row in admitted[:count]]
+        if count < len(admitted):
+            return page, Place(admitted[count - 1].created_at, admitted[count - 1].id)
+        return page, part.end(self._connection) if more else None
+
+    def _read(self, where: ColumnElement[bool]) -> list[Diagnosis]:
+        statement = select(*rows.DIAGNOSIS).where(_T.space_id == self._space, where)
+        found = [rows.diagnosis(row) for row in self._connection.execute(statement)]
+        feedback = self._feedback([each.session_id for each in found])
+        return [replace(each, feedback=tuple(feedback.get(each.session_id, ()))) for each in found]
+
+    def _feedback(self, session_ids: Sequence[str]) -> Mapping[str, list[Feedback]]:
+        if not session_ids:
+            return {}
+        place = func.row_number().over(partition_by=_F.session_id, order_by=_F.source)
+        numbered = (
+            select(*rows.FEEDBACK, place.label("place"))
+            .where(_F.space_id == self._space, _F.session_id.in_(session_ids))
+            .subquery()
         )
-        return {row.session_id: _diagnosis_row(row) for row in self._connection.execute(query)}
+        shown = select(*(c for c in numbered.c if c.name != "place")).where(numbered.c.place <= FEEDBACK_SHOWN)
+        by_session: dict[str, list[Feedback]] = {}
+        for row in self._connection.execute(shown.order_by(numbered.c.session_id, numbered.c.source)):
+            by_session.setdefault(row.session_id, []).append(rows.feedback(row))
+        return by_session
 
-    def insert_missing(self, rows: Sequence[DiagnosisRow]) -> None:
-        """Stores new rows where there are none of their session_id."""
-        made = [
-            {
-                "id": row.id,
-                "space_id": self._space,
-                "session_id": row.session_id,
-                "status": RunStatus.PENDING,
-                "last_heard_at": row.last_heard_at,
-                "created_at": row.created_at,
-                "updated_at": row.created_at,
-                "query": "",
-            }
-            for row in rows
-        ]
-        insert_missing(self._connection, diagnosis_session, made)
-
-    def totals(self, session_ids: Collection[str]) -> Mapping[str, Totals]:
-        """Returns what the rows of diagnoses add up to; one without any may be missing."""
-        ids = sorted(session_ids)
-        s, t = agent_step.c, tool_invocation.c
-        of_steps = (
-            select(
-                s.session_id,
-                func.count().label("steps"),
-                func.count(s.token_count).label("known"),
-                func.sum(s.token_count).label("tokens"),
-                func.sum(s.cost_micros).label("cost"),
-            )
-            .where(s.space_id == self._space, s.session_id.in_(ids))
-            .group_by(s.session_id)
+    def _feedback_sizes(self, session_ids: Sequence[str]) -> Mapping[str, int]:
+        if not session_ids:
+            return {}
+        size = func.sum(func.length(_F.comment) + _ROW_BYTES)
+        statement = (
+            select(_F.session_id, size.label("size"))
+            .where(_F.space_id == self._space, _F.session_id.in_(session_ids))
+            .group_by(_F.session_id)
         )
-        of_tools = (
-            select(t.session_id, func.count().label("tools"))
-            .where(t.space_id == self._space, t.session_id.in_(ids))
-            .group_by(t.session_id)
-        )
-        tools = {row.session_id: row.tools for row in self._connection.execute(of_tools)}
-        totals = {session_id: Totals(tool_call_count=count) for session_id, count in tools.items()}
-        for row in self._connection.execute(of_steps):
-            totals[row.session_id] = Totals(
-                row.steps, row.known, _int(row.tokens), _int(row.cost), tools.get(row.session_id, 0)
-            )
-        return totals
-
-    def save(self, rows: Sequence[DiagnosisRow], totals: Mapping[str, Totals], now: datetime) -> None:
-        """Stores locked rows, with their totals; great texts that they do not give stay."""
-        values = [self._values(row, totals.get(row.session_id, _NO_TOTALS), now) for row in rows]
-        rewrite(self._connection, diagnosis_session, values, same=_FIXED, keep=_KEEP)
-
-    def _values(self, row: DiagnosisRow, totals: Totals, now: datetime) -> dict[str, Any]:
-        columns = row.merged.columns
-        evaluation = columns.get("self_evaluation")
-        return {
-            **{name: columns.get(name) for name in _MERGED},
-            "id": row.id,
-            "space_id": self._space,
-            "session_id": row.session_id,
-            "status": columns.get("status", RunStatus.PENDING),
-            "total_duration_ms": columns.get("total_duration_ms"),
-            "duration_flagged": columns.get("duration_flagged", False),
-            "total_token_count": totals.token_count,
-            "steps_with_tokens": totals.steps_with_tokens,
-            "total_cost_micros": totals.cost_micros,
-            "step_count": totals.step_count,
-            "tool_call_count": totals.tool_call_count,
-            "feedback": row.feedback,
-            "last_heard_at": row.last_heard_at,
-            "created_at": row.created_at,
-            "updated_at": now,
-            "merged_from": pack(row.merged.stamps),
-            "self_evaluation": None if evaluation is None else self_evaluation_json(evaluation),
-            "query": columns.get("query", ""),
-        }
+        return {row.session_id: int(row.size) for row in self._connection.execute(statement)}
 
 
-class SqlWords:
-    """Feedback in one space; implements ``rules.ports.Words``."""
-
-    def __init__(self, connection: Connection, space: str) -> None:
-        self._connection = connection
-        self._space = space
-
-    def of(self, session_ids: Collection[str]) -> list[Word]:
-        """Returns all that is said of these diagnoses."""
-        t = diagnosis_feedback.c
-        query = select(diagnosis_feedback).where(t.space_id == self._space, t.session_id.in_(sorted(session_ids)))
-        return [
-            Word(
-                row.session_id,
-                Feedback(row.source, FeedbackValue(row.value), row.comment),
-                row.updated_at,
-                row.event_id,
-            )
-            for row in self._connection.execute(query)
-        ]
-
-    def save(self, words: Sequence[Word]) -> None:
-        """Stores words, each in place of an earlier one of its source."""
-        rows = [
-            {
-                "space_id": self._space,
-                "session_id": word.session_id,
-                "source": word.feedback.source,
-                "value": word.feedback.value,
-                "comment": word.feedback.comment,
-                "updated_at": word.said_at,
-                "event_id": word.event_id,
-            }
-            for word in words
-        ]
-        rewrite(self._connection, diagnosis_feedback, rows)
+_NOT_ENDED = (RunStatus.PENDING, RunStatus.RUNNING)
 
 
-def _diagnosis_row(row: Row[Any]) -> DiagnosisRow:
-    columns = {name: getattr(row, name) for name in _MERGED}
-    merged = Merged(columns, unpack(row.merged_from))
-    return DiagnosisRow(row.id, row.session_id, merged, row.feedback, row.last_heard_at, row.created_at)
+def _driving(space: str, query: DiagnosisQuery) -> tuple[list[list[Any]], list[ColumnElement[bool]]]:
+    """Returns the prefixes of the index that drives the list, and the conditions that it does not decide."""
+    admits = query.admits
+    here = _T.space_id == space
+    more = _conditions(admits)
+    statuses: tuple[RunStatus, ...] = ()
+    if admits.status is RunStatus.ABANDONED:
+        statuses = _NOT_ENDED
+        more.append(_T.last_heard_at <= query.silent_since)
+    elif admits.status is not None:
+        statuses = (admits.status,)
+        if admits.status in _NOT_ENDED:
+            more.append(_T.last_heard_at > query.silent_since)
+    # The first that is given is the one that leaves least to look at, as a rule.
+    prefixes: list[tuple[bool, list[list[Any]]]] = [
+        (bool(admits.conversation_id), [[here, _T.conversation_id == admits.conversation_id]]),
+        (admits.feedback is not None, [[here, _T.feedback == admits.feedback]]),
+        (bool(statuses), [[here, _T.status == status] for status in statuses]),
+        (bool(admits.agent_flow), [[here, _T.agent_flow == admits.agent_flow]]),
+    ]
+    given = [branches for wanted, branches in prefixes if wanted]
+    if not given:
+        return [[here]], more
+    for other in given[1:]:
+        more.append(_T.status.in_(statuses) if other is prefixes[2][1] else other[0][1])
+    return given[0], more
 
 
-def _int(value: Any) -> int | None:
-    # MySQL adds up to a DECIMAL.
-    return None if value is None else int(value)
+def _conditions(admits: DiagnosisFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if admits.min_confidence is not None:
+        conditions.append(_T.confidence >= admits.min_confidence)
+    if admits.max_confidence is not None:
+        conditions.append(_T.confidence <= admits.max_confidence)
+    if admits.query_contains:
+        conditions.append(_contains(admits.query_contains))
+    return conditions
+
+
+def _contains(text: str) -> ColumnElement[bool]:
+    """Compares without regard to the case of ASCII letters; LOWER knows more letters on one backend than on another."""
+    # Both backends compare these texts byte for byte. Only the letters that are looked for matter.
+    query: ColumnElement[Any] = _T.query
+    for letter in sorted({each.lower() for each in text if each.isascii() and each.isalpha()}):
+        query = func.replace(query, letter.upper(), letter)
+        text = text.replace(letter.upper(), letter)
+    return func.instr(query, text) > 0

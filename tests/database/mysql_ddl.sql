@@ -1,3 +1,38 @@
+CREATE TABLE agent_step (
+	id BIGINT NOT NULL,
+	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	session_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	step_key VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'the client''s id of the step',
+	parent_step_key VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin COMMENT 'the step that it runs under',
+	step_index BIGINT NOT NULL COMMENT 'from 0, over all agents of the diagnosis',
+	agent_name VARCHAR(32) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+	status VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'never ABANDONED: that is shown' DEFAULT 'PENDING',
+	has_tool_call BOOL NOT NULL DEFAULT 0,
+	duration_ms BIGINT,
+	duration_flagged BOOL NOT NULL COMMENT 'it was impossible as given' DEFAULT 0,
+	token_count BIGINT COMMENT 'NULL where the model did not tell',
+	input_tokens BIGINT COMMENT 'the cached ones among them',
+	cached_tokens BIGINT,
+	output_tokens BIGINT,
+	cost_micros BIGINT COMMENT 'in millionths of a US dollar',
+	model VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+	provider VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+	started_at DATETIME(6),
+	ended_at DATETIME(6),
+	created_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+	updated_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
+	merged_from LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+	error_message LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+	thought LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+	model_input JSON COMMENT 'a summary, not the whole messages',
+	model_output JSON COMMENT 'a summary, not the whole message',
+	PRIMARY KEY (id),
+	CONSTRAINT agent_step_key UNIQUE (space_id, session_id, step_key)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='The steps of diagnoses: each one call of a model by one agent.' COLLATE utf8mb4_bin;
+CREATE INDEX agent_step_by_change ON agent_step (space_id, updated_at, id);
+CREATE INDEX agent_step_by_creation ON agent_step (space_id, created_at, id);
+CREATE INDEX idx_agent_name ON agent_step (space_id, agent_name, created_at);
+CREATE INDEX idx_session_step ON agent_step (space_id, session_id, step_index, id);
 CREATE TABLE broken_group (
 	origin CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	seq BIGINT NOT NULL,
@@ -12,6 +47,57 @@ CREATE TABLE context_slot (
 	updated_at DATETIME(6) NOT NULL,
 	PRIMARY KEY (space_id, session_id, slot)
 )ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='The context slots of sessions.' COLLATE utf8mb4_bin;
+CREATE TABLE deleted_session (
+	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	session_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	deleted_at DATETIME(6) NOT NULL,
+	PRIMARY KEY (space_id, session_id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='Sessions that were deleted, until the sweep has dealt with what tells of them.' COLLATE utf8mb4_bin;
+CREATE INDEX deleted_session_by_age ON deleted_session (deleted_at);
+CREATE TABLE diagnosis_feedback (
+	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	session_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	source VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	value VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'useful or not_useful',
+	updated_at DATETIME(6) NOT NULL COMMENT 'when it was said',
+	event_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'of two words of one moment, the greater one stands',
+	comment LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+	PRIMARY KEY (space_id, session_id, source)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='What each source says of a diagnosis.' COLLATE utf8mb4_bin;
+CREATE TABLE diagnosis_session (
+	id BIGINT NOT NULL,
+	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	session_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	status VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'never ABANDONED: that is shown' DEFAULT 'PENDING',
+	agent_flow VARCHAR(32) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin COMMENT 'such as CHAT or AI_OPS',
+	conversation_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin COMMENT 'the session whose conversation it belongs to',
+	total_duration_ms BIGINT COMMENT 'wall clock',
+	duration_flagged BOOL NOT NULL COMMENT 'it ended before it started' DEFAULT 0,
+	total_token_count BIGINT COMMENT 'of its own steps; NULL where none tells',
+	steps_with_tokens BIGINT NOT NULL DEFAULT 0,
+	total_cost_micros BIGINT COMMENT 'in millionths of a US dollar',
+	step_count BIGINT NOT NULL DEFAULT 0,
+	tool_call_count BIGINT NOT NULL DEFAULT 0,
+	confidence BIGINT COMMENT '0 to 100, copied from self_evaluation',
+	feedback VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin COMMENT 'useful, not_useful; the latest of all sources',
+	started_at DATETIME(6),
+	ended_at DATETIME(6),
+	last_heard_at DATETIME(6) NOT NULL COMMENT 'the server''s time of its last event',
+	created_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+	updated_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
+	merged_from LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+	error_message LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+	self_evaluation JSON,
+	query LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT diagnosis_session_key UNIQUE (space_id, session_id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='One row per diagnosis; its lock orders all that is merged into it.' COLLATE utf8mb4_bin;
+CREATE INDEX diagnosis_session_by_change ON diagnosis_session (space_id, updated_at, id);
+CREATE INDEX diagnosis_session_by_conversation ON diagnosis_session (space_id, conversation_id, created_at, id);
+CREATE INDEX diagnosis_session_by_feedback ON diagnosis_session (space_id, feedback, created_at, id);
+CREATE INDEX idx_agent_flow ON diagnosis_session (space_id, agent_flow, created_at, id);
+CREATE INDEX idx_created_at ON diagnosis_session (space_id, created_at, id);
+CREATE INDEX idx_status ON diagnosis_session (space_id, status, created_at, id);
 CREATE TABLE history_span (
 	owner_origin CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	first_seq BIGINT NOT NULL,
@@ -106,6 +192,58 @@ CREATE TABLE space (
 	created_at DATETIME(6) NOT NULL,
 	PRIMARY KEY (space_id)
 )ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='One row per space; its lock orders moves and the indexes of roots.' COLLATE utf8mb4_bin;
+CREATE TABLE telemetry_event (
+	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	event_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	body_hash CHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	created_at DATETIME(6) NOT NULL,
+	PRIMARY KEY (space_id, event_id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='Events that were taken, to tell a repeated one from another under its id.' COLLATE utf8mb4_bin;
+CREATE INDEX telemetry_event_by_age ON telemetry_event (created_at);
+CREATE TABLE telemetry_producer (
+	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	producer_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	committed_through_seq BIGINT NOT NULL DEFAULT 0,
+	holder VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'the newest stream of the producer',
+	dropped_count BIGINT NOT NULL COMMENT 'events that the producer gave up' DEFAULT 0,
+	updated_at DATETIME(6) NOT NULL,
+	PRIMARY KEY (space_id, producer_id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='How far each producer''s events are committed.' COLLATE utf8mb4_bin;
+CREATE INDEX telemetry_producer_by_age ON telemetry_producer (updated_at);
+CREATE TABLE tool_invocation (
+	id BIGINT NOT NULL,
+	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	session_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	invocation_key VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'the client''s id of the tool call',
+	step_id BIGINT COMMENT 'agent_step.id, once that step has come',
+	step_key VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin COMMENT 'the step that made it',
+	tool_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+	output_length BIGINT COMMENT 'characters of the whole output',
+	retrieval_layer VARCHAR(8) CHARACTER SET ascii COLLATE ascii_bin COMMENT 'L0, L1 or L0+L1',
+	l0_match_count BIGINT,
+	l1_match_count BIGINT,
+	is_truncated BOOL NOT NULL DEFAULT 0,
+	duration_ms BIGINT,
+	duration_flagged BOOL NOT NULL COMMENT 'it was impossible as given' DEFAULT 0,
+	success BOOL NOT NULL DEFAULT 1,
+	started_at DATETIME(6),
+	ended_at DATETIME(6),
+	created_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+	updated_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
+	merged_from LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+	error_message LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+	output_preview LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin COMMENT 'the first 500 characters',
+	retrieval_details JSON,
+	input_params JSON NOT NULL,
+	PRIMARY KEY (id),
+	CONSTRAINT tool_invocation_key UNIQUE (space_id, session_id, invocation_key)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='The tool calls of diagnoses.' COLLATE utf8mb4_bin;
+CREATE INDEX idx_retrieval_layer ON tool_invocation (space_id, retrieval_layer, created_at, id);
+CREATE INDEX idx_session_id ON tool_invocation (space_id, session_id, created_at, id);
+CREATE INDEX idx_tool_name ON tool_invocation (space_id, tool_name, created_at, id);
+CREATE INDEX tool_invocation_by_change ON tool_invocation (space_id, updated_at, id);
+CREATE INDEX tool_invocation_by_creation ON tool_invocation (space_id, created_at, id);
+CREATE INDEX tool_invocation_by_step ON tool_invocation (space_id, session_id, step_key);
 CREATE TABLE topology_node (
 	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	node_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

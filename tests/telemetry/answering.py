@@ -48,6 +48,12 @@ def metrics(world: World, *names: str, **fields: Any) -> Sequence[pb.MetricRow]:
     return world.service.QueryMetrics(pb.QueryMetricsRequest(**wanted), world.call).rows
 
 
+def row(world: World, name: str, **fields: Any) -> pb.MetricRow:
+    """The only row of one measure."""
+    (found,) = metrics(world, name, **fields)
+    return found
+
+
 def pages(world: World, request: Any) -> Iterator[Any]:
     """Follows the pages of a list to its end."""
     name = type(request).__name__.removesuffix("Request")

@@ -13,6 +13,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY clients/python clients/python
 COPY ramet_server ramet_server
 COPY session_service session_service
+COPY telemetry telemetry
 COPY tree_service tree_service
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir wheels ./clients/python . \
     && /opt/ramet/bin/pip install --no-deps wheels/*.whl

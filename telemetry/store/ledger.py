@@ -3,14 +3,12 @@
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
 from ramet_server.database.tables.telemetry import telemetry_event, telemetry_producer
 from telemetry.rules.ports import KeyTaken, Producer
-
-_DELETES_AT_ONCE = 100
 
 
 class SqlLedger:
@@ -88,33 +86,3 @@ def _values(producer: Producer, now: datetime) -> dict[str, object]:
         "dropped_count": producer.dropped_count,
         "updated_at": now,
     }
-
-
-def forget_events(connection: Connection, before: datetime, limit: int) -> int:
-    """Forgets at most ``limit`` events taken at ``before`` or earlier, oldest first; returns how many."""
-    t = telemetry_event.c
-    query = select(t.space_id, t.event_id).where(t.created_at <= before).order_by(t.created_at).limit(limit)
-    # Read first, so that the deletes lock rows by their primary key only.
-    rows = connection.execute(query).all()
-    deleted = 0
-    for start in range(0, len(rows), _DELETES_AT_ONCE):
-        # One OR per row, because SQLite scans the whole table for a list of row values.
-        keys = [
-            and_(t.space_id == row.space_id, t.event_id == row.event_id)
-            for row in rows[start : start + _DELETES_AT_ONCE]
-        ]
-        deleted += connection.execute(delete(telemetry_event).where(or_(*keys))).rowcount
-    return deleted
-
-
-def forget_producers(connection: Connection, before: datetime, limit: int) -> int:
-    """Forgets at most ``limit`` producers that were last heard at ``before`` or earlier; returns how many."""
-    t = telemetry_producer.c
-    query = select(t.space_id, t.producer_id).where(t.updated_at <= before).order_by(t.updated_at).limit(limit)
-    rows = connection.execute(query).all()
-    deleted = 0
-    for row in rows:
-        # One at a time, and looked at again: a producer may come back between.
-        key = and_(t.space_id == row.space_id, t.producer_id == row.producer_id, t.updated_at <= before)
-        deleted += connection.execute(delete(telemetry_producer).where(key)).rowcount
-    return deleted

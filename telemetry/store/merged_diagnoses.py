@@ -17,7 +17,7 @@ _MERGED = ("status", "agent_flow", "conversation_id", "started_at", "ended_at", 
 _FIXED = ("space_id", "session_id", "created_at")
 _NO_TOTALS = Totals()
 # Written out, since the driver puts many rows into one statement only where its end has no parameter.
-_EMPTY = literal_column("''")
+_EMPTY: ColumnElement[str] = literal_column("''")
 
 _READ = tuple(
     diagnosis_session.c[name]

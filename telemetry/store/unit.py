@@ -11,8 +11,8 @@ from ramet_server.database.request_log import SqlRequestLog
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from telemetry.rules.ports import UnitOfWork
-from telemetry.store.merged_diagnoses import SqlDiagnoses, SqlWords
 from telemetry.store.ledger import SqlLedger, SqlProducers
+from telemetry.store.merged_diagnoses import SqlDiagnoses, SqlWords
 from telemetry.store.merged_parts import SqlSteps, SqlToolCalls
 
 SERVICE = "telemetry"

@@ -10,7 +10,7 @@ import pytest
 from tests.containers.dockerfile import ROOT
 
 _WHEELS = {
-    "ramet_server": (ROOT, ["ramet_server", "session_service", "tree_service"]),
+    "ramet_server": (ROOT, ["ramet_server", "session_service", "telemetry", "tree_service"]),
     "ramet": (ROOT / "clients" / "python", ["ramet"]),
 }
 

@@ -48,7 +48,7 @@ def _tables(database: Database) -> set[str]:
 def _is_whole(database: Database) -> bool:
     with database.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
-        return compare_metadata(context, metadata) == []
+        return not list(compare_metadata(context, metadata))
 
 
 def test_the_first_revision_knows_no_telemetry(first: Database) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 _GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
-_SERVER = ("ramet_server/", "session_service/", "tree_service/")
+_SERVER = ("ramet_server/", "session_service/", "telemetry/", "tree_service/")
 MAX_LINES = 400
 
 

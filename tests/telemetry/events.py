@@ -61,7 +61,7 @@ def evaluation(event_id: str, seconds: float = 8, session_id: str = "d", **field
 
 
 def feedback(
-    event_id: str, value: pb.FeedbackValue, seconds: float = 10, session_id: str = "d", **fields: Any
+    event_id: str, value: pb.FeedbackValue.ValueType, seconds: float = 10, session_id: str = "d", **fields: Any
 ) -> pb.Event:
     """A source says what it thinks."""
     body = pb.Feedback(**{"source": "user", "value": value, **fields})

@@ -63,6 +63,10 @@ _LONG = "x" * (64 * 1024 + 1)
 _DEEP = "[" * 32 + "]" * 32
 
 
+_NEWER: Any = 9
+"""A value of a newer client."""
+
+
 def _used(**tokens: int) -> pb.Event:
     return e.step_completed("e1", "a", usage=pb.Usage(**tokens))
 
@@ -111,7 +115,7 @@ WRONG = [
     (e.tool("e1", "t", input_params_json="1e400"), "INVALID_FIELD", "tool_completed.input_params_json"),
     (e.tool("e1", "t", output_length=-1), "INVALID_FIELD", "tool_completed.output_length"),
     (e.tool("e1", "t", output_preview="a\0"), "INVALID_FIELD", "tool_completed.output_preview"),
-    (e.tool("e1", "t", retrieval=pb.Retrieval(layer=9)), "INVALID_FIELD", "tool_completed.retrieval.layer"),
+    (e.tool("e1", "t", retrieval=pb.Retrieval(layer=_NEWER)), "INVALID_FIELD", "tool_completed.retrieval.layer"),
     (
         e.tool("e1", "t", retrieval=pb.Retrieval(details_json="nan")),
         "INVALID_FIELD",
@@ -121,7 +125,7 @@ WRONG = [
     (e.evaluation("e1", confidence=-1), "INVALID_FIELD", "self_evaluation.confidence"),
     (e.evaluation("e1", tools_proposed=1, tools_accepted=2), "INVALID_FIELD", "self_evaluation.tools_accepted"),
     (e.feedback("e1", pb.FEEDBACK_VALUE_UNSPECIFIED), "INVALID_FIELD", "feedback.value"),
-    (e.feedback("e1", 7), "INVALID_FIELD", "feedback.value"),  # type: ignore[arg-type]  # a value of a newer client
+    (e.feedback("e1", _NEWER), "INVALID_FIELD", "feedback.value"),
     (e.feedback("e1", e.USEFUL, source=""), "INVALID_FIELD", "feedback.source"),
     (e.feedback("e1", e.USEFUL, comment="x" * 4097), "TOO_LARGE", "feedback.comment"),
 ]

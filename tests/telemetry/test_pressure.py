@@ -70,7 +70,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 @asynccontextmanager
 async def serving(
     world: World, threads: int = 1, queue_size: int = 0
-) -> AsyncIterator[tuple[Server, TelemetryStub, list[tuple[str, str]]]]:
+) -> AsyncIterator[tuple[Server, Any, list[tuple[str, str]]]]:
     """A server with few threads in this loop, a stub, and the metadata of the test's space."""
     url = world.database.engine.url.render_as_string(hide_password=False)
     settings = Settings(
@@ -82,9 +82,7 @@ async def serving(
         await server.start()
         await server.wait_until_ready()
         async with grpc.aio.insecure_channel(server.address) as channel:
-            # The stub of grpc works over either kind of channel; its types know one.
-            stub: Any = TelemetryStub(channel)  # type: ignore[arg-type]  # see above
-            yield server, stub, [("ramet-space", world.space)]
+            yield server, TelemetryStub(channel), [("ramet-space", world.space)]
     finally:
         await server.stop_now()
         database.close()

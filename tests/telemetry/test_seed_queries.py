@@ -43,7 +43,7 @@ def _run(world: World, query: str, value: str | None = None) -> list[dict[str, A
         return [dict(row) for row in connection.execute(statement, parameters).mappings()]
 
 
-def _retrieval(layer: pb.RetrievalLayer, l0: int) -> pb.Retrieval:
+def _retrieval(layer: pb.RetrievalLayer.ValueType, l0: int) -> pb.Retrieval:
     return pb.Retrieval(layer=layer, l0_match_count=l0, l1_match_count=1, details_json='{"l0_titles": ["a"]}')
 
 

@@ -50,7 +50,7 @@ class World:
         """Returns another space of the same database."""
         return World(self.database, space, self.clock, self.limits)
 
-    def with_limits(self, **limits: int) -> World:
+    def with_limits(self, **limits: Any) -> World:
         """Returns the same space under other limits."""
         return World(self.database, self.space, self.clock, replace(self.limits, **limits))
 
@@ -64,7 +64,9 @@ class World:
         assert not reply.refusals, reply.refusals
         assert reply.accepted == len(events)
 
-    def say(self, value: pb.FeedbackValue, session_id: str = "d", request_id: str = "", **fields: Any) -> pb.Feedback:
+    def say(
+        self, value: pb.FeedbackValue.ValueType, session_id: str = "d", request_id: str = "", **fields: Any
+    ) -> pb.Feedback:
         """Sets what a source thinks."""
         said = pb.Feedback(**{"source": "user", "value": value, **fields})
         request = pb.PutFeedbackRequest(session_id=session_id, feedback=said, request_id=request_id)

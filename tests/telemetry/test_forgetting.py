@@ -16,11 +16,11 @@ def test_an_event_that_comes_after_its_id_was_forgotten_changes_nothing(world: W
     world.told(*story)
     before = world.everything()
     sweep = telemetry.build_sweep(world.database, world.limits, world.clock)
-    sweep.forget(Call(""), 100_000)
+    sweep.forget_events(Call(""), 100_000)
     assert len(world.rows(tables.telemetry_event)) == len(story)
     world.clock.ahead = timedelta(hours=world.limits.request_id_hours, seconds=1)
     world.told(e.step_completed("fresh", "fresh", session_id="other"))
-    while sweep.forget(Call(""), 3):
+    while sweep.forget_events(Call(""), 3):
         pass
     assert [row["event_id"] for row in world.rows(tables.telemetry_event)] == ["fresh"]
     world.told(*reversed(story))

@@ -41,4 +41,4 @@ def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
     """Returns the service's part of the background sweep."""
     store = SqlStore(database, clock, limits.request_id_hours)
     erasure = ErasureRules(store, clock)
-    return SweepRules(DeletionRules(store, clock, erasure), erasure)
+    return SweepRules(store, DeletionRules(store, clock, erasure), erasure)

@@ -12,11 +12,13 @@ from telemetry.rules.feedback import FeedbackRules
 from telemetry.rules.ingest import IngestRules
 from telemetry.rules.listing import ListingRules
 from telemetry.rules.metrics import MetricsRules
+from telemetry.rules.retention import RetentionRules
 from telemetry.rules.row_ids import RowIds
 from telemetry.rules.tailing import TailRules
 from telemetry.rules.tools import ToolRules
 from telemetry.servicer import TelemetryServicer
 from telemetry.store.answers import SqlAnswersStore
+from telemetry.store.retention import SqlRetentionStore
 from telemetry.store.unit import SqlStore
 from telemetry.tail_hub import TailHub
 
@@ -24,6 +26,11 @@ from telemetry.tail_hub import TailHub
 def build(database: Database, limits: Limits, clock: Clock) -> TelemetryServicer:
     """Returns the service over a database."""
     return TelemetryServicer(_ingest(database, limits, clock), _answers(database, limits, clock))
+
+
+def build_sweep(database: Database, limits: Limits, clock: Clock) -> RetentionRules:
+    """Returns the service's part of the background sweep."""
+    return RetentionRules(SqlRetentionStore(database), limits, clock)
 
 
 def _ingest(database: Database, limits: Limits, clock: Clock) -> IngestServicer:

@@ -1,6 +1,8 @@
 """The limits that the services keep and tell their clients."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from ramet_server.domain.retention import Retention
 
 _MIB = 1024 * 1024
 
@@ -53,3 +55,5 @@ class Limits:
     """What one stream of events may have under way unacknowledged, in bytes."""
     abandoned_after_seconds: int = 900
     """Silence after which a running diagnosis shows as ABANDONED, in seconds."""
+    retention: Retention = field(default_factory=Retention)
+    """How long telemetry is kept."""

@@ -8,6 +8,7 @@ import click
 
 from ramet_server.database.engine import redacted
 from ramet_server.domain.limits import Limits
+from ramet_server.domain.retention import OnDelete, Retention, read_days
 from ramet_server.serving.logs import FORMATS, LEVELS
 
 _MIB = 1024 * 1024
@@ -17,6 +18,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _setting(default: Any, kind: click.ParamType[Any], text: str) -> Any:
     return field(default=default, metadata={"kind": kind, "help": text})
+
+
+class _Days(click.ParamType[str]):
+    name = "days"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Returns the text where it can be read."""
+        try:
+            read_days(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return value
 
 
 _COUNT = click.IntRange(min=1)
@@ -48,16 +61,28 @@ class Settings:
     telemetry_abandoned_seconds: int = _setting(
         900, _COUNT, "Silence after which a running diagnosis shows as abandoned."
     )
+    telemetry_days: str = _setting(
+        "0",
+        _Days(),
+        "Days after their last change for which diagnoses are kept, 0 for ever; spaces may differ: 90,team-a=14.",
+    )
+    telemetry_on_delete: str = _setting(
+        "detach",
+        click.Choice([str(each) for each in OnDelete]),
+        "What becomes of the diagnoses of a deleted conversation.",
+    )
     sweep_seconds: float = _setting(60.0, _SECONDS, "Time between sweeps of what is no longer needed; 0 for none.")
     log_format: str = _setting("text", click.Choice(FORMATS), "Form of the log lines.")
     log_level: str = _setting("info", click.Choice(LEVELS, case_sensitive=False), "Least level that is logged.")
 
     def limits(self) -> Limits:
         """Returns the limits that the services keep under these settings."""
+        days, days_of = read_days(self.telemetry_days)
         return Limits(
             request_id_hours=self.request_id_hours,
             await_content_seconds=self.await_content_seconds,
             abandoned_after_seconds=self.telemetry_abandoned_seconds,
+            retention=Retention(days, days_of, OnDelete(self.telemetry_on_delete)),
         )
 
     def shown(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""The sweep: finishes, across both services, what calls and crashes left to do."""
+"""The sweep: finishes, across the services, what calls and crashes left to do."""
 
 from ramet_server.sweeping.background import in_background
-from ramet_server.sweeping.sweep import Counts, Step, Sweep
+from ramet_server.sweeping.sweep import Counts, Foretold, Step, Sweep
 
-__all__ = ["Counts", "Step", "Sweep", "in_background"]
+__all__ = ["Counts", "Foretold", "Step", "Sweep", "in_background"]

@@ -10,17 +10,23 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import session_service
+import telemetry
 import tree_service
 from ramet_server.database.database import Database
 from ramet_server.database.request_log import purge_expired
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
+from ramet_server.domain.retention import OnDelete
+from telemetry.rules.retention import Conversation, Doomed
 
 _NODES = 500
 _SESSIONS = 10
 _RECORDS = 1000
 _REQUESTS = 1000
+_CONVERSATIONS = 100
+_EVENTS = 1000
+_FORETOLD = 100_000
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,14 @@ class Counts:
     """Places of records that some session dropped; those that no session shows are erased."""
     forgotten_requests: int = 0
     """Request ids whose time was over."""
+    expired_diagnoses: int = 0
+    """Diagnoses that were too old, deleted with their steps and tool calls."""
+    detached_diagnoses: int = 0
+    """Diagnoses of deleted conversations that now name none."""
+    deleted_diagnoses: int = 0
+    """Diagnoses that went with their conversations."""
+    forgotten_events: int = 0
+    """Ids of events, and producers, whose time was over."""
 
     def __add__(self, other: "Counts") -> "Counts":
         """Adds each count."""
@@ -52,6 +66,16 @@ class Step:
     """Does some of the work in short transactions; returns what was done, and whether there may be more."""
 
 
+@dataclass(frozen=True)
+class Foretold:
+    """What a pass would take of telemetry."""
+
+    left: Counts
+    """Diagnoses of deleted conversations."""
+    expired: Sequence[Doomed]
+    """What is too old, by space."""
+
+
 class Sweep:
     """The steps of a pass over one database; they block, and belong on a worker thread."""
 
@@ -61,6 +85,7 @@ class Sweep:
         self._clock = clock
         self._tree = tree_service.build_sweep(database, limits, clock)
         self._session = session_service.build_sweep(database, limits, clock)
+        self._telemetry = telemetry.build_sweep(database, limits, clock)
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -70,6 +95,9 @@ class Sweep:
             Step("sessions of deleted nodes", self._sessions),
             Step("released records", self._records),
             Step("expired requests", self._requests),
+            Step("deleted conversations", self._conversations),
+            Step("old diagnoses", self._diagnoses),
+            Step("old events", self._events),
         )
 
     def run(self, call: Call) -> Counts:
@@ -105,3 +133,38 @@ class Sweep:
         before = self._clock.now() - timedelta(hours=self._limits.request_id_hours)
         purged = self._database.write(call, lambda connection: purge_expired(connection, before, _REQUESTS))
         return Counts(forgotten_requests=purged), purged >= _REQUESTS
+
+    def _conversations(self, call: Call) -> tuple[Counts, bool]:
+        notes = self._session.deleted_sessions(call, _CONVERSATIONS)
+        left = 0
+        for note in notes:
+            within, conversation = replace(call, space=note.space_id), Conversation(note.session_id, note.deleted_at)
+            more = True
+            while more:
+                some, more = self._telemetry.leave(within, conversation)
+                left += some
+            self._session.forget_deleted(within, [note])
+        return self._left(left), len(notes) >= _CONVERSATIONS
+
+    def _left(self, count: int) -> Counts:
+        if self._limits.retention.on_delete is OnDelete.DETACH:
+            return Counts(detached_diagnoses=count)
+        return Counts(deleted_diagnoses=count)
+
+    def _diagnoses(self, call: Call) -> tuple[Counts, bool]:
+        deleted, more = self._telemetry.expire(call)
+        return Counts(expired_diagnoses=deleted), more
+
+    def _events(self, call: Call) -> tuple[Counts, bool]:
+        forgotten = self._telemetry.forget(call, _EVENTS)
+        return Counts(forgotten_events=forgotten), forgotten >= _EVENTS
+
+    def foretell(self, call: Call) -> Foretold:
+        """Counts what a pass would take of telemetry, and changes nothing."""
+        leaving = sum(
+            self._telemetry.count_leaving(
+                replace(call, space=note.space_id), Conversation(note.session_id, note.deleted_at)
+            )
+            for note in self._session.deleted_sessions(call, _FORETOLD)
+        )
+        return Foretold(self._left(leaving), self._telemetry.count_expired(call))

@@ -58,4 +58,5 @@ class DeletionRules:
         unit.marks.remove(session.origin, 0, spans.OPEN_END)
         unit.slots.delete(session.session_id)
         unit.sessions.delete(session.session_id)
+        unit.sessions.note_deleted(session.session_id, self._clock.now())
         return shown

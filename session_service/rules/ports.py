@@ -9,7 +9,17 @@ from ramet_server.domain.idempotency import RequestLog
 from ramet_server.domain.idempotency import Store as UnitStore
 from session_service.rules.session_queries import Examined, SessionQuery
 from session_service.rules.spans import Span
-from session_service.rules.values import LightRecord, Record, Role, Session, SessionSlots, Slot, SlotName, View
+from session_service.rules.values import (
+    DeletedSession,
+    LightRecord,
+    Record,
+    Role,
+    Session,
+    SessionSlots,
+    Slot,
+    SlotName,
+    View,
+)
 
 T = TypeVar("T")
 
@@ -60,6 +70,18 @@ class Sessions(Protocol):
 
     def delete(self, session_id: str) -> None:
         """Removes the row and its tags."""
+        ...
+
+    def note_deleted(self, session_id: str, now: datetime) -> None:
+        """Notes for the sweep that the session was deleted; a later time replaces an earlier one."""
+        ...
+
+    def deleted(self, limit: int) -> list[DeletedSession]:
+        """Returns notes of all spaces, oldest first."""
+        ...
+
+    def forget_deleted(self, note: DeletedSession) -> None:
+        """Removes a note, unless the session was deleted again since."""
         ...
 
     def examine(self, query: SessionQuery) -> Examined:

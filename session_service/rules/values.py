@@ -169,3 +169,12 @@ class View:
     head_seq: int
     floor_seq: int
     max_record_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedSession:
+    """That a session was deleted, noted for those who tell of it."""
+
+    space_id: str
+    session_id: str
+    deleted_at: datetime

@@ -2,17 +2,18 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
-from ramet_server.database.tables.session import history_span, session, session_tag
+from ramet_server.database.tables.session import deleted_session, history_span, session, session_tag
 from ramet_server.domain.errors import SessionExists
 from session_service.rules.session_queries import Examined, SessionQuery
 from session_service.rules.spans import Span
-from session_service.rules.values import Session, Status, View
+from session_service.rules.values import DeletedSession, Session, Status, View
 from session_service.store.listing import examine
 
 _COLUMNS = {
@@ -171,6 +172,30 @@ class SqlSessions:
             delete(session_tag).where(session_tag.c.space_id == self._space, session_tag.c.session_id == session_id)
         )
         self._connection.execute(delete(session).where(self._key(session_id)))
+
+    def note_deleted(self, session_id: str, now: datetime) -> None:
+        """Notes for the sweep that the session was deleted; a later time replaces an earlier one."""
+        # Nobody else notes this session: whoever deletes it has its lock.
+        here = (deleted_session.c.space_id == self._space) & (deleted_session.c.session_id == session_id)
+        if not self._connection.execute(update(deleted_session).where(here).values(deleted_at=now)).rowcount:
+            self._connection.execute(
+                insert(deleted_session).values(space_id=self._space, session_id=session_id, deleted_at=now)
+            )
+
+    def deleted(self, limit: int) -> list[DeletedSession]:
+        """Returns notes of all spaces, oldest first."""
+        t = deleted_session.c
+        statement = select(t.space_id, t.session_id, t.deleted_at).order_by(t.deleted_at).limit(limit)
+        return [DeletedSession(*row) for row in self._connection.execute(statement)]
+
+    def forget_deleted(self, note: DeletedSession) -> None:
+        """Removes a note, unless the session was deleted again since."""
+        t = deleted_session.c
+        self._connection.execute(
+            delete(deleted_session).where(
+                t.space_id == note.space_id, t.session_id == note.session_id, t.deleted_at == note.deleted_at
+            )
+        )
 
     def examine(self, query: SessionQuery) -> Examined:
         """Looks at a bounded stretch of the query's index."""

@@ -110,6 +110,10 @@ def test_the_command_makes_one_pass_and_prints_counts(world: World, database_url
         "deleted_sessions=1",
         "released_records=0",
         "forgotten_requests=0",
+        "expired_diagnoses=0",
+        "detached_diagnoses=0",
+        "deleted_diagnoses=0",
+        "forgotten_events=0",
     ]
     assert world.sessions() == []
     assert world.forest.roots() == []

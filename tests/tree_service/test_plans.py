@@ -103,7 +103,7 @@ def faults(database: Database, statement: str, parameters: Any) -> Sequence[str]
             if row["type"] in ("ALL", "index") and row["table"] and not row["table"].startswith("<")
         ]
     # What a query made itself (a recursion, a page) may be read whole.
-    own = ("SCAN below", "SCAN above", "SCAN page")
+    own = ("SCAN below", "SCAN above", "SCAN page", "SCAN CONSTANT ROW")
     return [row["detail"] for row in rows if row["detail"].startswith("SCAN") and not row["detail"].startswith(own)]
 
 

@@ -27,7 +27,9 @@ class NodeRules:
     def create(self, call: Call, mutation: Mutation, new: NewNode) -> ShownNode:
         """Creates a node as the last child of its parent, or as the last root.
 
-        Raises NodeNotFound for an unknown parent, NodeExists for a taken id, even where its node is hidden.
+        Raises NodeNotFound for an unknown parent, NodeExists for a taken id, even where its node is hidden. The id of
+        a deleted node whose session is still to be deleted is taken: a new node would show the old session, and what
+        was written to that would go with it.
         """
         if new.parent_id is not None:
             check_id(new.parent_id, "parent_id")
@@ -41,8 +43,8 @@ class NodeRules:
             if new.parent_id is not None:
                 parent = settled(unit, visible(unit, new.parent_id, "parent_id"))
                 index, depth = parent.child_count, parent.depth + 1
-            if unit.nodes.find_any(node_id) is not None:
-                raise NodeExists("A node has this session_id already.", field="session_id")
+            if unit.nodes.taken(node_id):
+                raise NodeExists("This session_id is taken, or its session is being deleted.", field="session_id")
             now = self._clock.now()
             node = Node(
                 node_id=node_id,

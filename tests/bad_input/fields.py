@@ -59,7 +59,7 @@ BY_FIELD: Mapping[str, Kind] = {
     "ramet.session.v1.ToolCall.arguments_json": kinds.json_text(4 * MIB, of_owner=True),
     "ramet.session.v1.ListRecordsRequest.roles": kinds.enums(other=s.ROLE_TOOL),
     "ramet.session.v1.ListRecordsRequest.order": kinds.enum(other=s.RECORD_ORDER_ASCENDING),
-    "ramet.session.v1.ListRecordsRequest.offset": kinds.number(1_000_000, reason_over=kinds.TOO_LARGE),
+    "ramet.session.v1.ListRecordsRequest.offset": kinds.number(1_000_000),
     # Slots.
     "ramet.session.v1.PutInsightRequest.content": kinds.text(4 * MIB, required=True),
     "ramet.session.v1.PutMemoryRequest.content": kinds.text(4 * MIB),

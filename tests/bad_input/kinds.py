@@ -232,11 +232,11 @@ def json_text(most_bytes: int, *, of_owner: bool = False) -> Kind:
     return Kind(bad, put('{"other": 1}'))
 
 
-def number(most: int | None = None, *, least: int = 0, reason_over: str = INVALID) -> Kind:
+def number(most: int | None = None, *, least: int = 0) -> Kind:
     """A whole number from ``least`` to ``most``."""
     bad = [Bad(f"{least - 1}", put(least - 1)), Bad("the least of its type", _least)]
     if most is not None:
-        bad.append(Bad(f"{most + 1}", put(most + 1), reason_over))
+        bad.append(Bad(f"{most + 1}", put(most + 1)))
     return Kind(bad, edit(lambda value: 7 if value != 7 else 8))
 
 

@@ -108,6 +108,13 @@ class Base(RuleBasedStateMachine):
     def settle(self, node_id: str) -> None:
         """Makes a node that awaits content visible for good, if it is visible now; the forest's rules know how."""
 
+    def check_everything(self) -> None:
+        """Compares all that there is with the model."""
+
+    def teardown(self) -> None:
+        """Compares all once more when a run ends, also where reads happened not to be drawn."""
+        self.check_everything()
+
     def check_sessions(self, *session_ids: str) -> None:
         """Compares sessions with the model: metadata, slots, and every record."""
         there = [self.sessions[session_id] for session_id in session_ids if session_id in self.sessions]

@@ -5,7 +5,7 @@ import warnings
 
 from ramet.session.v1 import session_pb2 as ramet_dot_session_dot_v1_dot_session__pb2
 
-GRPC_GENERATED_VERSION = '1.76.0'
+GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 

@@ -17,7 +17,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from ramet.session.v1 import session_pb2 as pb
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
 from tests.cases.bulk import EPOCH, engine_of, fill_sessions, gather_statistics, session_id
-from tests.cases.measuring import rows_touched, statements_of
+from tests.cases.measuring import statements_of, work_of
 from tests.conformance.calling import within
 from tests.conformance.session import making as storing
 from tests.conftest import BACKENDS
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.timeout(600)
 
 SESSIONS, LONG, SHORT = 100_000, 500_005, 5
 MOST_STATEMENTS = 8
-# A page of a list looks at no more than a thousand rows of its driving index, and at each row's tags.
-MOST_ROWS = 6_000
+# A page looks at no more than a thousand rows of its driving index, and at each row's tags: see work_of.
+MOST_WORK = {"mysql": 6_000, "sqlite": 100_000}
 
 
 class Large:
@@ -117,8 +117,8 @@ def hold_to_bounds(large: Large, statements: list[tuple[str, object]]) -> None:
     assert 0 < len(statements) <= MOST_STATEMENTS, statements
     with large.engine.connect() as connection:
         for statement, parameters in statements:
-            touched = rows_touched(connection, statement, parameters)
-            assert touched <= MOST_ROWS, f"{touched} rows: {statement}"
+            work = work_of(connection, statement, parameters)
+            assert work <= MOST_WORK[large.engine.dialect.name], f"{work}: {statement}"
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -148,8 +148,8 @@ def test_the_measure_tells_a_search_from_a_scan(large: Large) -> None:
     by_text = "SELECT session_id FROM session WHERE metadata_json = 'x'"
     by_key = f"SELECT session_id FROM session WHERE space_id = 'large' AND session_id = '{session_id(7)}'"
     with large.engine.connect() as connection:
-        assert rows_touched(connection, by_text, ()) > 5 * MOST_ROWS
-        assert rows_touched(connection, by_key, ()) < 10
+        assert work_of(connection, by_text, ()) > 2 * MOST_WORK[large.engine.dialect.name]
+        assert work_of(connection, by_key, ()) < 200
 
 
 def whole_list(storage: SessionStorageStub, request: pb.ListSessionsRequest) -> list[str]:

@@ -39,6 +39,6 @@ def test_the_way_up_stops_at_a_depth() -> None:
     assert "above.depth > %s" in text
 
 
-def test_a_page_is_cut_before_its_rows_are_read() -> None:
+def test_a_page_of_ids_is_cut_before_their_rows_are_read() -> None:
     for text in (_text("subtree", "a", None, 10), _text("ancestors", "a", None, 10)):
-        assert "LIMIT %s) AS page INNER JOIN topology_node ON " in text
+        assert text.endswith(" LIMIT %s")

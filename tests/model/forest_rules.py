@@ -96,6 +96,7 @@ class ForestRules(Base):
         )
         faults = {"NODE_EXISTS"} if node_id in self.forest.nodes else set()
         faults |= {"NODE_NOT_FOUND"} if parent_id is not None and not self.visible(parent_id) else set()
+        faults |= {"SESSION_EXISTS"} if awaits and node_id in self.sessions else set()
         got = self.change(self.tree.CreateSession, request, faults, version_of)
         if got is not None:
             if parent_id is not None:

@@ -6,9 +6,7 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
-    Delete,
     Select,
     and_,
     bindparam,
@@ -34,6 +32,13 @@ _OF = (
     .where(history_span.c.owner_origin == bindparam("owner", type_=history_span.c.owner_origin.type))
     .order_by(history_span.c.first_seq)
 )
+_NOTED = and_(
+    released_span.c.origin == ranges.origin(0),
+    released_span.c.first_seq == ranges.first(0),
+    released_span.c.last_seq == ranges.last(0),
+)
+_TOUCH = update(released_span).where(_NOTED)
+_TAKE = delete(released_span).where(_NOTED)
 
 
 class SqlSpans:
@@ -106,19 +111,21 @@ class SqlSpans:
 
     def take_released(self, spans: Sequence[Span]) -> None:
         """Removes the notes of these ranges and locks out those who would note them again, until this unit ends."""
+        # Row by row: a statement over many might scan, and wait for notes of others that are not committed yet.
         # In the order of their keys, so that two sweeps never wait for each other.
-        for chunk in ranges.chunks(sorted(spans, key=lambda span: (span.origin, span.first_seq, span.last_seq))):
-            self._connection.execute(_take(ranges.rounded(len(chunk))), ranges.parameters(chunk))
+        ordered = sorted(spans, key=lambda span: (span.origin, span.first_seq, span.last_seq))
+        for span in ordered:
+            self._connection.execute(_TAKE, ranges.parameters([span]))
 
     def _release(self, span: Span, now: datetime) -> bool:
         """Notes one range, or touches its note, which makes the sweep wait for this unit; False if it just went."""
         try:
-            self._connection.execute(insert(released_span).values(_note(span, now)))
+            self._connection.execute(insert(released_span), _note(span, now))
         except IntegrityError as error:
             if not is_duplicate(error):
                 raise
-            touch = update(released_span).where(_noted(span)).values(released_at=now)
-            return self._connection.execute(touch).rowcount > 0
+            values = {"released_at": now} | ranges.parameters([span])
+            return self._connection.execute(_TOUCH, values).rowcount > 0
         return True
 
 
@@ -137,23 +144,5 @@ def _covers(count: int) -> Select[Any]:
     )
 
 
-@cache
-def _take(count: int) -> Delete:
-    c = released_span.c
-    noted = [
-        and_(c.origin == ranges.origin(place), c.first_seq == ranges.first(place), c.last_seq == ranges.last(place))
-        for place in range(count)
-    ]
-    return delete(released_span).where(or_(*noted))
-
-
 def _note(span: Span, now: datetime) -> dict[str, Any]:
     return {"origin": span.origin, "first_seq": span.first_seq, "last_seq": span.last_seq, "released_at": now}
-
-
-def _noted(span: Span) -> ColumnElement[bool]:
-    return and_(
-        released_span.c.origin == span.origin,
-        released_span.c.first_seq == span.first_seq,
-        released_span.c.last_seq == span.last_seq,
-    )

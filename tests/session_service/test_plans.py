@@ -135,6 +135,14 @@ def every_call(storage: Storage) -> None:
     storage.archive("new")
     storage.delete("new")
     storage.delete("newer")
+    storage.append("last", "u")
+    storage.fork("last", "chain-0")
+    for depth in range(1, 9):
+        storage.append(f"chain-{depth - 1}", "u")
+        storage.fork(f"chain-{depth - 1}", f"chain-{depth}")
+    storage.page("chain-8", roles=[pb.ROLE_USER])
+    storage.page("chain-8")
+    storage.delete("chain-8")
     storage.sweep.erase_released(Call("of-no-meaning"), 10)
 
 

@@ -161,6 +161,7 @@ def test_connections_are_pinged_and_renewed_as_set(setting: float) -> None:
 async def test_schema_of_another_version_that_comes_later_is_told_to_callers_until_it_is_migrated() -> None:
     database = Database(DatabaseUnavailable("away"))
     async with serving(database.prepare) as (server, channel):
+        await server.wait_for_first_look()
         say = method_of(channel, "Say")
         with pytest.raises(grpc.aio.AioRpcError):
             await say(Text())

@@ -1,10 +1,12 @@
 """The kinds of fields, and the bad values of each kind."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+
+from tests.bad_input.json_values import JSON, NOT_JSON
 
 MIB = 1024 * 1024
 
@@ -28,10 +30,21 @@ class Bad:
 
 
 @dataclass(frozen=True)
+class Good:
+    """One value at the edge of what is legal."""
+
+    name: str
+    write: Write
+    may_miss: bool = False
+    """Whether it may name nothing, or not be the current one: then another refusal is right."""
+
+
+@dataclass(frozen=True)
 class Kind:
     """What a field means, and how that can be broken."""
 
     bad: Sequence[Bad] = ()
+    good: Sequence[Good] = ()
     other: Write | None = None
     """Puts another legal value in place of the one that is there; None where there is none to try."""
     refers_to: str | None = None
@@ -125,17 +138,29 @@ _NOT_ASCII: list[tuple[str, object, str]] = [
 ]
 _EMPTY: tuple[str, object, str] = ("empty", "", INVALID)
 
+_GOOD_IDS = [
+    Good(name, put(value), may_miss=True)
+    for name, value in {
+        "128 characters": "~" * 128,
+        "one character": "!",
+        "spaces within": "a  b",
+        "a quote": "x') OR 1=1 --",
+        "a pattern": "%_*?[a]",
+        "a path": "../a/b",
+    }.items()
+]
+
 _another_id = edit(lambda value: f"{value}-other")
 
 
 def id_kind(refers_to: str | None) -> Kind:
     """A required id; also one that is absent by presence, where present and empty is no id."""
-    return Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII, _EMPTY], put), _another_id, refers_to)
+    return Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII, _EMPTY], put), _GOOD_IDS, _another_id, refers_to)
 
 
 def optional_id_kind(refers_to: str | None = None) -> Kind:
     """An id that may be left empty."""
-    return Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII], put), _another_id, refers_to)
+    return Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII], put), _GOOD_IDS, _another_id, refers_to)
 
 
 def id_list_kind(most: int) -> Kind:
@@ -145,15 +170,25 @@ def id_list_kind(most: int) -> Kind:
         Bad("none at all", clear),
         Bad(f"{most + 1} entries", fill(lambda index: f"id-{index}", most + 1), TOO_LARGE),
     ]
-    return Kind(bad, add("other"))
+    good = [
+        Good(f"{most} entries", fill(lambda index: f"id-{index}", most)),
+        Good("one twice", fill(lambda _: "~" * 128, 2)),
+    ]
+    return Kind(bad, good, add("other"))
 
 
-REQUEST_ID = Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII], put))
+REQUEST_ID = Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII], put), _GOOD_IDS)
 
 TAGS = Kind(
     [
         *_in_field([*_ILLEGAL_IN_ID, _EMPTY, ("a C1 control character", "a\x85b", INVALID)], add),
         Bad("65 entries", fill(lambda index: f"tag-{index}", 65), TOO_LARGE),
+    ],
+    [
+        Good("64 of 128 emoji", fill(lambda index: chr(0x1F300 + index) * 128, 64)),
+        Good("one twice", fill(lambda _: "tag", 2)),
+        Good("two cases", fill(lambda index: "tT"[index], 2)),
+        Good("a space within", add("a b")),
     ],
     add("other"),
 )
@@ -168,7 +203,16 @@ def short_text(most: int, *, required: bool) -> Kind:
         ("a NUL", "a\0b", INVALID),
         *([_EMPTY] if required else []),
     ]
-    return Kind(_in_field(cases, put), edit(lambda value: f"{value}-other"))
+    good = [
+        Good(f"{most} characters", put("x" * most)),
+        Good(f"{most} emoji", put("\U0001f600" * most)),
+        Good("control characters", put("\x01\n\x7f\x85")),
+        Good("spaces at both ends", put(" a ")),
+        Good("what is no character", put("\uffff")),
+        Good("a quote", put("x') OR 1=1 --")),
+        *([] if required else [Good("empty", put(""))]),
+    ]
+    return Kind(_in_field(cases, put), good, edit(lambda value: f"{value}-other"))
 
 
 SKILL_NAMES = Kind(
@@ -176,8 +220,25 @@ SKILL_NAMES = Kind(
         *_in_field([("257 characters", "x" * 257, TOO_LARGE), ("a NUL", "a\0b", INVALID), _EMPTY], add),
         Bad("1,001 entries", fill(lambda index: f"skill-{index}", 1001), TOO_LARGE),
     ],
+    [
+        Good("1,000 of 256 emoji", fill(lambda _: "\U0001f600" * 256, 1000)),
+        Good("none at all", clear),
+    ],
     add("other"),
 )
+
+
+def _alone(value: str) -> Write:
+    """Sets a text as the only one of its record, where it is part of one, since those share a limit."""
+
+    def write(owner: Message, field: FieldDescriptor) -> str:
+        for name in ("content", "parts_json", "metadata_json"):
+            if "role" in owner.DESCRIPTOR.fields_by_name:
+                owner.ClearField(name)
+        setattr(owner, field.name, value)
+        return ""
+
+    return write
 
 
 def text(most_bytes: int, *, required: bool = False, of_owner: bool = False) -> Kind:
@@ -189,47 +250,27 @@ def text(most_bytes: int, *, required: bool = False, of_owner: bool = False) -> 
         Bad("a byte over the limit by an emoji", put("x" * (most_bytes - 3) + "\U0001f600"), TOO_LARGE, of_owner),
         *([Bad("absent", clear)] if required else []),
     ]
-    return Kind(bad, edit(lambda value: f"{value}-other"))
-
-
-_NOT_JSON = {
-    "nothing but a space": " ",
-    "a broken object": '{"a":',
-    "a word": "hello",
-    "two values": "{} {}",
-    "a comma at the end": "[1,]",
-    "single quotes": "{'a': 1}",
-    "a comment": "[1 /* one */]",
-    "a leading zero": "01",
-    "a plus sign": "+1",
-    "a bare point": ".5",
-    "a raw line feed in a string": '"a\nb"',
-    "a byte order mark": "\ufeff{}",
-    "an unknown escape": r'"\x41"',
-    "NaN": '{"a": NaN}',
-    "Infinity": "[Infinity]",
-    "minus Infinity": "[-Infinity]",
-    "a number beyond doubles": "[1e400]",
-    "a negative number beyond doubles": "-1e400",
-    "an integer beyond doubles": "1" + "0" * 400,
-    "a raw NUL": '"a\0b"',
-    "a NUL by escape": r'"a\u0000b"',
-    "a lone high surrogate": r'"\ud800"',
-    "a lone low surrogate": r'"\udc00 "',
-    "surrogates the wrong way round": r'"\udc00\ud800"',
-    "a lone surrogate in a key": r'{"\ud83d": 1}',
-    "100,000 levels": "[" * 100_000 + "]" * 100_000,
-}
+    good = [
+        Good("all that is allowed", _alone("x" * most_bytes)),
+        Good("all that is allowed in emoji", _alone("\U0001f600" * (most_bytes // 4))),
+        Good("control characters", put("\x01\r\n\t\x7f\x85\u2028")),
+        Good("what is no character", put("\uffff\U0010ffff")),
+        Good("empty", put("")),
+    ]
+    return Kind(bad, good, edit(lambda value: f"{value}-other"))
 
 
 def json_text(most_bytes: int, *, of_owner: bool = False) -> Kind:
     """Text that is one JSON value, with a limit in bytes."""
     over = '"' + "x" * (most_bytes - 1) + '"'
     bad = [
-        *(Bad(name, put(value)) for name, value in _NOT_JSON.items()),
+        *(Bad(name, put(value)) for name, value in NOT_JSON.items()),
         Bad("a byte over the limit", put(over), TOO_LARGE, of_owner),
     ]
-    return Kind(bad, put('{"other": 1}'))
+    good = [Good(name, put(value)) for name, value in JSON.items()]
+    if not of_owner:
+        good.append(Good("all that is allowed", put(over[:-2] + '"')))
+    return Kind(bad, good, put('{"other": 1}'))
 
 
 def number(most: int | None = None, *, least: int = 0) -> Kind:
@@ -237,7 +278,15 @@ def number(most: int | None = None, *, least: int = 0) -> Kind:
     bad = [Bad(f"{least - 1}", put(least - 1)), Bad("the least of its type", _least)]
     if most is not None:
         bad.append(Bad(f"{most + 1}", put(most + 1)))
-    return Kind(bad, edit(lambda value: 7 if value != 7 else 8))
+    good = [Good(f"{least}", put(least), may_miss=True)]
+    good.append(Good("the most", _most if most is None else put(most), may_miss=True))
+    return Kind(bad, good, edit(lambda value: 7 if value != 7 else 8))
+
+
+def _most(owner: Message, field: FieldDescriptor) -> str:
+    bits = 31 if field.cpp_type == FieldDescriptor.CPPTYPE_INT32 else 63
+    setattr(owner, field.name, 2**bits - 1)
+    return ""
 
 
 def _least(owner: Message, field: FieldDescriptor) -> str:
@@ -252,12 +301,12 @@ _UNKNOWN_NUMBERS = (99, -1, 2**31 - 1)
 def enum(*, required: bool = False, other: int) -> Kind:
     """One value of an enum."""
     bad = [Bad(f"unknown number {value}", put(value)) for value in _UNKNOWN_NUMBERS]
-    return Kind([*bad, *([Bad("unspecified", put(0))] if required else [])], put(other))
+    return Kind([*bad, *([Bad("unspecified", put(0))] if required else [])], other=put(other))
 
 
 def enums(other: int) -> Kind:
     """A list of values of an enum, in which the unspecified one says nothing."""
-    return Kind([Bad(f"unknown number {value}", add(value)) for value in (*_UNKNOWN_NUMBERS, 0)], add(other))
+    return Kind([Bad(f"unknown number {value}", add(value)) for value in (*_UNKNOWN_NUMBERS, 0)], other=add(other))
 
 
 PAGE_TOKEN = Kind(
@@ -296,6 +345,13 @@ TIME = Kind(
         Bad("a whole second of nanoseconds", _time(0, 1_000_000_000)),
         Bad("negative nanoseconds", _time(0, -1)),
     ],
+    [
+        Good("the first moment", _time(-62_135_596_800, 0)),
+        Good("the last moment", _time(253_402_300_799, 999_999_999)),
+        Good("before 1970", _time(-1, 999_999_000)),
+        Good("the epoch", _time(0, 0)),
+        Good("nanoseconds", _time(1_600_000_000, 123_456_789)),
+    ],
     _time(1_600_000_000, 0),
 )
 
@@ -323,7 +379,7 @@ def mask(known: str) -> Kind:
         "a NUL": "a\0b",
         "100,000 characters": "x" * 100_000,
     }
-    return Kind([Bad(name, _mask(known, path)) for name, path in bad.items()], _mask(known))
+    return Kind([Bad(name, _mask(known, path)) for name, path in bad.items()], [Good("all", _mask("*"))], _mask(known))
 
 
 def _with_unknown_field(owner: Message, field: FieldDescriptor) -> str:
@@ -348,15 +404,12 @@ OUTPUT_ONLY = Kind()
 def messages(most: int, *, required: bool, other: Write | None = None) -> Kind:
     """A list of messages; it may hold one twice, unless another legal value is given."""
     bad = [Bad(f"{most + 1} entries", repeat(most + 1), TOO_LARGE), *([Bad("none at all", clear)] if required else [])]
-    return Kind(bad, other or _twice)
+    # Those of a record's tool calls must differ, so they come elsewhere.
+    good = [] if other is not None else [Good(f"{most} entries", repeat(most))]
+    return Kind(bad, good, other or _twice)
 
 
 def _twice(owner: Message, field: FieldDescriptor) -> str:
     values = getattr(owner, field.name)
     values.add().CopyFrom(values[0])
     return ""
-
-
-def without(kind: Kind, *names: str) -> Kind:
-    """Returns the kind without some of its bad values, for a field in which they are legal."""
-    return replace(kind, bad=[bad for bad in kind.bad if bad.name not in names])

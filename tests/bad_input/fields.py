@@ -11,7 +11,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from ramet.session.v1 import session_pb2 as s
 from ramet.tree.v1 import tree_pb2 as t
-from tests.bad_input import kinds
+from tests.bad_input import kinds, writes
 from tests.bad_input.contract import Rpc
 from tests.bad_input.kinds import MIB, Kind
 from tests.bad_input.places import is_filled, is_submessage, places
@@ -55,7 +55,7 @@ BY_FIELD: Mapping[str, Kind] = {
     "ramet.session.v1.Record.role": kinds.enum(required=True, other=s.ROLE_SYSTEM),
     "ramet.session.v1.Record.content": kinds.text(4 * MIB, of_owner=True),
     "ramet.session.v1.Record.parts_json": kinds.json_text(4 * MIB, of_owner=True),
-    "ramet.session.v1.Record.tool_calls": kinds.messages(128, required=False, other=kinds.clear),
+    "ramet.session.v1.Record.tool_calls": kinds.messages(128, required=False, other=writes.clear),
     "ramet.session.v1.Record.tool_call_id": kinds.short_text(256, required=True),
     "ramet.session.v1.Record.name": kinds.short_text(256, required=False),
     "ramet.session.v1.ToolCall.id": kinds.short_text(256, required=True),
@@ -82,7 +82,8 @@ BY_FIELD: Mapping[str, Kind] = {
     "ramet.session.v1.ForkSessionRequest.records": kinds.MESSAGE,
     "ramet.session.v1.ForkSessionRequest.opening_prompt": kinds.text(4 * MIB),
     # The forest.
-    "ramet.tree.v1.UpdateNodeRequest.label": replace(_LABEL, bad=[*_LABEL.bad, kinds.Bad("absent", kinds.clear)]),
+    "ramet.tree.v1.UpdateNodeRequest.label": replace(_LABEL, bad=[*_LABEL.bad, kinds.Bad("absent", writes.clear)]),
+    "ramet.tree.v1.PutConfigRequest.config": Kind([kinds.Bad("absent", writes.clear)]),
     "ramet.tree.v1.DeleteNodeRequest.policy": kinds.enum(other=t.DELETE_POLICY_REPARENT),
     "ramet.tree.v1.Skills.names": kinds.SKILL_NAMES,
 }

@@ -7,15 +7,13 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from tests.bad_input.json_values import JSON, NOT_JSON
+from tests.bad_input.writes import Write, add, alone, clear, edit, fill, put, repeat, the_least, the_most
 
 MIB = 1024 * 1024
 
 INVALID = "INVALID_FIELD"
 TOO_LARGE = "TOO_LARGE"
 BAD_TOKEN = "INVALID_PAGE_TOKEN"
-
-Write = Callable[[Message, FieldDescriptor], str]
-"""Puts a value into a field of a message; returns what to add to the field's path, such as ``[1]``."""
 
 
 @dataclass(frozen=True)
@@ -49,69 +47,6 @@ class Kind:
     """Puts another legal value in place of the one that is there; None where there is none to try."""
     refers_to: str | None = None
     """The reason that answers an id of this kind which names nothing; None where it need not name anything."""
-
-
-def put(value: object) -> Write:
-    """Sets a singular field."""
-
-    def write(owner: Message, field: FieldDescriptor) -> str:
-        setattr(owner, field.name, value)
-        return ""
-
-    return write
-
-
-def add(value: object) -> Write:
-    """Adds an element to a repeated field."""
-
-    def write(owner: Message, field: FieldDescriptor) -> str:
-        values = getattr(owner, field.name)
-        values.append(value)
-        return f"[{len(values) - 1}]"
-
-    return write
-
-
-def fill(make: Callable[[int], object], count: int) -> Write:
-    """Replaces a repeated field by so many values, made from their index."""
-
-    def write(owner: Message, field: FieldDescriptor) -> str:
-        values = getattr(owner, field.name)
-        del values[:]
-        values.extend(make(index) for index in range(count))
-        return ""
-
-    return write
-
-
-def repeat(count: int) -> Write:
-    """Makes a repeated field of messages so long, by copies of its first."""
-
-    def write(owner: Message, field: FieldDescriptor) -> str:
-        values = getattr(owner, field.name)
-        first = type(values[0])()
-        first.CopyFrom(values[0])
-        while len(values) < count:
-            values.add().CopyFrom(first)
-        return ""
-
-    return write
-
-
-def clear(owner: Message, field: FieldDescriptor) -> str:
-    """Takes the field's value away."""
-    owner.ClearField(field.name)
-    return ""
-
-
-def edit(change: Callable[[object], object]) -> Write:
-    """Sets a singular field to something made from its value."""
-
-    def write(owner: Message, field: FieldDescriptor) -> str:
-        setattr(owner, field.name, change(getattr(owner, field.name)))
-        return ""
-
-    return write
 
 
 def _in_field(cases: Iterable[tuple[str, object, str]], how: Callable[[object], Write]) -> list[Bad]:
@@ -228,19 +163,6 @@ SKILL_NAMES = Kind(
 )
 
 
-def _alone(value: str) -> Write:
-    """Sets a text as the only one of its record, where it is part of one, since those share a limit."""
-
-    def write(owner: Message, field: FieldDescriptor) -> str:
-        for name in ("content", "parts_json", "metadata_json"):
-            if "role" in owner.DESCRIPTOR.fields_by_name:
-                owner.ClearField(name)
-        setattr(owner, field.name, value)
-        return ""
-
-    return write
-
-
 def text(most_bytes: int, *, required: bool = False, of_owner: bool = False) -> Kind:
     """Text with a limit in bytes; ``of_owner``: the limit is on the whole message that holds it."""
     bad = [
@@ -251,8 +173,8 @@ def text(most_bytes: int, *, required: bool = False, of_owner: bool = False) -> 
         *([Bad("absent", clear)] if required else []),
     ]
     good = [
-        Good("all that is allowed", _alone("x" * most_bytes)),
-        Good("all that is allowed in emoji", _alone("\U0001f600" * (most_bytes // 4))),
+        Good("all that is allowed", alone("x" * most_bytes)),
+        Good("all that is allowed in emoji", alone("\U0001f600" * (most_bytes // 4))),
         Good("control characters", put("\x01\r\n\t\x7f\x85\u2028")),
         Good("what is no character", put("\uffff\U0010ffff")),
         Good("empty", put("")),
@@ -275,24 +197,12 @@ def json_text(most_bytes: int, *, of_owner: bool = False) -> Kind:
 
 def number(most: int | None = None, *, least: int = 0) -> Kind:
     """A whole number from ``least`` to ``most``."""
-    bad = [Bad(f"{least - 1}", put(least - 1)), Bad("the least of its type", _least)]
+    bad = [Bad(f"{least - 1}", put(least - 1)), Bad("the least of its type", the_least)]
     if most is not None:
         bad.append(Bad(f"{most + 1}", put(most + 1)))
     good = [Good(f"{least}", put(least), may_miss=True)]
-    good.append(Good("the most", _most if most is None else put(most), may_miss=True))
+    good.append(Good("the most", the_most if most is None else put(most), may_miss=True))
     return Kind(bad, good, edit(lambda value: 7 if value != 7 else 8))
-
-
-def _most(owner: Message, field: FieldDescriptor) -> str:
-    bits = 31 if field.cpp_type == FieldDescriptor.CPPTYPE_INT32 else 63
-    setattr(owner, field.name, 2**bits - 1)
-    return ""
-
-
-def _least(owner: Message, field: FieldDescriptor) -> str:
-    bits = 31 if field.cpp_type == FieldDescriptor.CPPTYPE_INT32 else 63
-    setattr(owner, field.name, -(2**bits))
-    return ""
 
 
 _UNKNOWN_NUMBERS = (99, -1, 2**31 - 1)

@@ -8,10 +8,10 @@ import pytest
 from tests.bad_input.checks import check_refusal
 from tests.bad_input.contract import MUTATIONS, Rpc
 from tests.bad_input.fields import kind_of
-from tests.bad_input.kinds import Write
 from tests.bad_input.places import Place, places
 from tests.bad_input.requests import Make, valid_requests
 from tests.bad_input.stage import Stage
+from tests.bad_input.writes import Write
 
 _LONGEST = "r" * 128
 

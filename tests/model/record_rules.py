@@ -87,10 +87,13 @@ class RecordRules(Base):
             self._check_fork(session)
         self.check_sessions(session_id)
 
-    @rule(session_id=known_sessions, position=positions, history=histories())
-    def try_again(self, session_id: str, position: int, history: list[s.Record]) -> None:
-        """Rewinds to a record, perhaps within a group, and goes on from there."""
-        self.truncate(session_id, position, "at", "absent")
+    @rule(session_id=known_sessions, position=positions, keep=st.none() | st.integers(0, 2), history=histories())
+    def cut_and_go_on(self, session_id: str, position: int, keep: int | None, history: list[s.Record]) -> None:
+        """Rewinds to a record, perhaps within a group, or trims to few, and goes on from there."""
+        if keep is None:
+            self.truncate(session_id, position, "at", "absent")
+        else:
+            self.trim(session_id, keep, "absent")
         self.append(session_id, history, "current", "absent", None, 1)
 
     def _check_fork(self, session: Session) -> None:

@@ -53,6 +53,8 @@ _FULL = (
 _SIZES = (record.c.seq, record.c.size_bytes)
 _LIGHT = (record.c.seq, record.c.role, record.c.tool_call_id, record.c.tool_calls_json)
 
+_ERASABLE = {"content", "parts_json", "tool_calls_json", "metadata_json", "size_bytes", "erased_at"}
+
 _Columns = tuple[ColumnElement[Any], ...]
 
 
@@ -103,8 +105,9 @@ class SqlRecords:
 
     def erase(self, origin: str, erased: Record) -> None:
         """Stores what is left of an erased record."""
+        values = {name: value for name, value in _values(erased).items() if name in _ERASABLE}
         self._connection.execute(
-            sql_update(record).where(record.c.origin == origin, record.c.seq == erased.seq).values(**_values(erased))
+            sql_update(record).where(record.c.origin == origin, record.c.seq == erased.seq).values(**values)
         )
 
     def delete(self, spans: Sequence[Span]) -> None:

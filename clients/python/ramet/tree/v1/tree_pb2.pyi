@@ -134,7 +134,9 @@ class Node(_message.Message):
     depth: _builtins.int
     """0 for a root."""
     index: _builtins.int
-    """The place among the siblings, or among the roots of the space, from 0."""
+    """The place among the siblings, or among the roots of the space, from 0. Siblings that still await their content have
+    one too, so what a reader sees may have gaps.
+    """
     label: _builtins.str
     """For people; at most 256 characters, no NUL. May be empty."""
     source_session_id: _builtins.str
@@ -300,7 +302,8 @@ class CreateSessionRequest(_message.Message):
     """The session that this one is forked from; need not exist."""
     awaits_content: _builtins.bool
     """No reader sees the node until its session exists; if that never comes, the node is swept after a while (10 minutes,
-    a server setting). Where the session exists already: ALREADY_EXISTS (SESSION_EXISTS).
+    a server setting). Where the session exists already: ALREADY_EXISTS (SESSION_EXISTS). A session that is deleted alone,
+    before anything was done to the node, leaves the node as one that waits.
     """
     request_id: _builtins.str
     """See the service."""
@@ -1105,7 +1108,7 @@ class PutConfigRequest(_message.Message):
     """See the service."""
     @_builtins.property
     def config(self) -> Global___Config:
-        """Replaces the whole config; what is absent in it is no longer set."""
+        """Required; all in it may be absent. Replaces the whole config: what is absent in it is no longer set."""
 
     def __init__(
         self,

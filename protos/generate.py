@@ -1,7 +1,7 @@
 """Makes the Python stubs of every contract, or with --check tells which of the committed ones are stale.
 
-Runs in the environment of requirements/stubs.txt (`make stubs`): its generator is the oldest gRPC that the
-SDK supports.
+Runs in the environment of requirements/stubs.txt (`make stubs`): its generator is no newer than
+any gRPC and protobuf that the SDK supports.
 """
 
 from __future__ import annotations

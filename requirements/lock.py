@@ -60,7 +60,7 @@ def pins(lock: str) -> dict[str, str]:
 
 
 def misfits() -> list[str]:
-    """Tells every requirement that its lock does not meet, and every pin to be shipped that development does not share."""
+    """Tells every requirement that its lock does not meet, and every shipped pin that development does not share."""
     found = []
     for lock, requirements in wanted().items():
         pinned = pins(lock)

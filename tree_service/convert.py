@@ -100,6 +100,7 @@ def deletion(request: pb.DeleteNodeRequest) -> Deletion:
         policy=policy,
         delete_sessions=request.delete_sessions,
         expected_version=request.expected_version if request.HasField("expected_version") else None,
+        only_awaiting=request.only_awaiting,
     )
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from ramet_server.domain.errors import InvalidField, InvalidPageToken
 
 Position = str | int | datetime
-"""One part of where a page begins; datetimes are aware and keep their microseconds."""
+"""One part of where a page begins; texts are ASCII, datetimes are aware and keep their microseconds."""
 
 _TOKEN_LIMIT = 2048
 _INT64 = 1 << 63
@@ -92,7 +92,8 @@ def _pack(part: Position) -> str | int:
 
 
 def _unpack(part: object, kind: type[str] | type[int] | type[datetime]) -> Position:
-    if kind is str and isinstance(part, str) and "\0" not in part:
+    # Texts are ids. Any other text is a forgery, which databases would refuse each in its own way.
+    if kind is str and isinstance(part, str) and part.isascii() and "\0" not in part:
         return part
     if isinstance(part, int) and not isinstance(part, bool) and -_INT64 <= part < _INT64:
         if kind is int:

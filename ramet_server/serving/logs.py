@@ -8,9 +8,10 @@ import logging
 import logging.handlers
 import queue
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ call_id_var: ContextVar[str] = ContextVar("ramet_call_id", default="")
 
 _FIELDS = "ramet_fields"
 _calls = logging.getLogger("ramet.call")
+
+_GATHER_S = 0.02
 
 _FAULTS = {StatusCode.INTERNAL, StatusCode.UNKNOWN, StatusCode.DATA_LOSS}
 _TROUBLES = {StatusCode.UNAVAILABLE, StatusCode.RESOURCE_EXHAUSTED}
@@ -69,24 +72,56 @@ def fields(**values: Any) -> dict[str, Any]:
 @contextmanager
 def logging_to(stream: TextIO | None, log_format: str, level: str) -> Iterator[None]:
     """Sends the logs of this process to a stream (standard error by default) until the block ends."""
-    lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
-    target = logging.StreamHandler(stream or sys.stderr)
-    target.setFormatter(_JsonLines() if log_format == "json" else _TextLines())
-    listener = logging.handlers.QueueListener(lines, target)
-    source = _Source(lines)
+    writer = _Writer(stream or sys.stderr, _JsonLines() if log_format == "json" else _TextLines())
+    source = _Source(writer.lines)
     root = logging.getLogger()
     before = root.level
     root.addHandler(source)
     root.setLevel(level.upper())
     # It tells of every look at the schema's revision; our own line says what was done.
     logging.getLogger("alembic").setLevel(max(logging.WARNING, root.level))
-    listener.start()
+    writer.start()
     try:
         yield
     finally:
         root.removeHandler(source)
         root.setLevel(before)
-        listener.stop()
+        writer.stop()
+
+
+class _Writer:
+    """A thread that formats and writes what has gathered, many lines at once where there are many."""
+
+    def __init__(self, stream: TextIO, formatter: logging.Formatter) -> None:
+        self.lines: queue.SimpleQueue[logging.LogRecord | None] = queue.SimpleQueue()
+        self._stream = stream
+        self._formatter = formatter
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ramet-logs", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Writes what is left and ends."""
+        self._stopping.set()
+        self.lines.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            records = [self.lines.get()]
+            # Waking up for each single line would cost the calls more than the lines themselves.
+            self._stopping.wait(_GATHER_S)
+            while not self.lines.empty():
+                records.append(self.lines.get())
+            text = "".join(self._formatter.format(record) + "\n" for record in records if record is not None)
+            # A reader that went away, as in a closed pipe, must not end the logs of a server that goes on.
+            with suppress(OSError, ValueError):
+                self._stream.write(text)
+                self._stream.flush()
+            if None in records:
+                return
 
 
 class _Source(logging.handlers.QueueHandler):

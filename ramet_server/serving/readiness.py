@@ -5,7 +5,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 
-from ramet_server.domain.errors import DatabaseUnavailable, RametError
+from ramet_server.domain.errors import Aborted, DatabaseUnavailable, Exhausted, RametError, Unavailable
 from ramet_server.serving.logs import fields
 from ramet_server.serving.workers import Workers
 
@@ -14,6 +14,8 @@ PING_SECONDS = 5.0
 
 _FIRST_DELAY_S = 0.2
 _LONGEST_DELAY_S = 5.0
+
+_NOT_YET = "The server has not reached its database yet."
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ class Readiness:
         self._ping = ping
         self._show = show
         self._ping_seconds = ping_seconds
-        self._refusal: RametError | None = DatabaseUnavailable("The server has not reached its database yet.")
+        self._refusal: RametError | None = DatabaseUnavailable(_NOT_YET)
         self._thread = Workers(1, 1, "ramet-readiness")
         self.looked = asyncio.Event()
         """Set once the database was looked at for the first time, whatever came out."""
@@ -65,19 +67,20 @@ class Readiness:
             self._thread.close(0)
 
     async def _become_ready(self, *, insist: bool) -> None:
-        delay, first = _FIRST_DELAY_S, True
+        delay, first, told = _FIRST_DELAY_S, True, ""
         while True:
             try:
                 await self._thread.run(self._prepare)
             except RametError as error:
-                if first and (insist or not isinstance(error, DatabaseUnavailable)):
+                if first and _is_final(error, insist=insist):
                     raise StartRefused(_for_operator(error)) from error
-                if first or type(error) is not type(self._refusal):
+                if first or error.reason != told:
                     _log.warning("Not serving: %s", error.message, extra=fields(reason=error.reason))
-                self._refusal = error
+                    told = error.reason
+                self._refusal = error if isinstance(error, Unavailable) else DatabaseUnavailable(_NOT_YET)
+                first = first and isinstance(error, Aborted | Exhausted)
             else:
                 break
-            first = False
             self.looked.set()
             # Replicas that wait for one database must not all come at the same moment.
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
@@ -92,18 +95,31 @@ class Readiness:
         healthy = True
         while True:
             await asyncio.sleep(self._ping_seconds)
-            try:
-                await self._thread.run(self._ping)
-            except RametError as error:
-                if healthy:
-                    _log.warning("The database does not answer: %s", error.message)
-                    await self._show(False)
-                healthy = False
-            else:
-                if not healthy:
+            answers = await self._look()
+            if answers is not healthy:
+                await self._show(answers)
+                if answers:
                     _log.info("The database answers again")
-                    await self._show(True)
-                healthy = True
+            healthy = answers
+
+    async def _look(self) -> bool:
+        try:
+            await self._thread.run(self._ping)
+        except RametError as error:
+            _log.warning("The database does not answer: %s", error.message)
+        except Exception:  # noqa: BLE001 - a fault in a look must not end a server that may serve well
+            _log.exception("A look at the database failed in a way that nobody foresaw")
+        else:
+            return True
+        return False
+
+
+def _is_final(error: RametError, *, insist: bool) -> bool:
+    """Tells whether what the first look met will not pass by itself."""
+    if isinstance(error, DatabaseUnavailable):
+        return insist
+    # Other servers that set up the same database may stand in the way for a while.
+    return not isinstance(error, Aborted | Exhausted)
 
 
 def _for_operator(error: RametError) -> str:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from ramet_server.domain.errors import Draining, Overloaded
@@ -28,13 +29,12 @@ class _Task:
     context: contextvars.Context
     fn: Callable[[], Any]
 
-    def run(self) -> None:
+    def run(self) -> Callable[[], None]:
+        """Runs the function and returns what hands its outcome to the one who waits."""
         try:
-            result = self.context.run(self.fn)
+            return partial(self.future.set_result, self.context.run(self.fn))
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the one who waits
-            self.future.set_exception(error)
-        else:
-            self.future.set_result(result)
+            return partial(self.future.set_exception, error)
 
 
 class Workers:
@@ -110,8 +110,10 @@ class Workers:
                 if not task.future.set_running_or_notify_cancel():
                     continue
                 self._running += 1
-            task.run()
+            hand_over = task.run()
+            # First, so that whoever is woken by the outcome finds this thread free.
             with self._changed:
                 self._running -= 1
+            hand_over()
             # The frame of an idle thread must not keep the last request in memory.
-            del task
+            del task, hand_over

@@ -10,6 +10,7 @@ Whatever is still covered is left: who drops the last cover releases it again.
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
@@ -25,6 +26,9 @@ _log = logging.getLogger(__name__)
 
 _BATCH = 1000
 """Records that one transaction deletes, so that none holds locks for long."""
+
+_SPANS = 100
+"""Ranges that one transaction looks at."""
 
 _IN_CALL = 10_000
 """Records that the call which dropped them erases itself; what is more is left to the background sweep."""
@@ -59,15 +63,8 @@ class ErasureRules:
 
     def sweep_released(self, call: Call, released: Sequence[Span]) -> None:
         """Erases what a committed change released, as far as one call may; the background sweep does the rest."""
-        room = _IN_CALL
         try:
-            for span in released:
-                rest: Span | None = span
-                while rest is not None:
-                    if room <= 0:
-                        return
-                    rest, looked_at = self._sweep_some(call, rest)
-                    room -= looked_at
+            self._sweep_all(call, released, _IN_CALL)
         except RametError as error:
             # The change itself stands, and so does the note of what is left to erase.
             _log.info("Erasing released records is left to the background sweep: %s", error.reason)
@@ -79,36 +76,46 @@ class ErasureRules:
         """
         looked_at = 0
         while looked_at < limit:
-            noted = self._store.read(call, lambda unit: unit.spans.released(_BATCH))
+            noted = self._store.read(call, lambda unit: unit.spans.released(_SPANS))
             if not noted:
                 break
-            for span in noted:
-                rest: Span | None = span
-                while rest is not None and looked_at < limit:
-                    rest, some = self._sweep_some(call, rest)
-                    looked_at += max(1, some)
+            looked_at += self._sweep_all(call, noted, limit - looked_at)
         return looked_at
 
-    def _sweep_some(self, call: Call, span: Span) -> tuple[Span | None, int]:
-        """Erases the first records of a released range; returns what is left of it, and how many it looked at."""
-        return self._store.write(call, lambda unit: _sweep_in(unit, span, self._clock))
+    def _sweep_all(self, call: Call, released: Sequence[Span], limit: int) -> int:
+        looked_at = 0
+        left = list(released)
+        while left and looked_at < limit:
+            batch, left = left[:_SPANS], left[_SPANS:]
+            rest, some = self._store.write(call, partial(_sweep_in, batch, self._clock))
+            left[:0] = rest
+            looked_at += some
+        return looked_at
 
 
-def _sweep_in(unit: UnitOfWork, span: Span, clock: Clock) -> tuple[Span | None, int]:
-    # Taking the note first makes those wait who release the same range meanwhile: their notes come after.
-    if not unit.spans.take_released(span):
-        return None, 0
-    looked_at = 0
-    covers = unit.spans.covers(span.origin, span.first_seq, span.last_seq)
-    for first, last in spans.uncovered(span.first_seq, span.last_seq, covers):
-        until = min(last, first + _BATCH - looked_at - 1)
-        unit.records.delete(span.origin, first, until)
-        looked_at += until - first + 1
-        if looked_at >= _BATCH and until < span.last_seq:
-            rest = Span(span.origin, until + 1, span.last_seq)
-            unit.spans.release([rest], clock.now())
-            return rest, looked_at
-    return None, looked_at
+def _sweep_in(batch: Sequence[Span], clock: Clock, unit: UnitOfWork) -> tuple[list[Span], int]:
+    """Erases what no span covers of released ranges, up to a number of records; returns the rest, noted again.
+
+    Returns also how many records it erased, counting each range as one more.
+    """
+    # Taking the notes first makes those wait who release the same ranges meanwhile: their notes come after.
+    unit.spans.take_released(batch)
+    covers = unit.spans.covers(batch)
+    gone: list[Span] = []
+    room = _BATCH
+    rest: list[Span] = []
+    for place, span in enumerate(batch):
+        gaps = spans.uncovered(span, covers.get(span.origin, ()))
+        fitting = spans.take(gaps, room)
+        gone += fitting
+        room -= spans.count(fitting)
+        if spans.count(fitting) < spans.count(gaps):
+            rest = [Span(span.origin, fitting[-1].last_seq + 1 if fitting else span.first_seq, span.last_seq)]
+            rest += batch[place + 1 :]
+            break
+    unit.records.delete(gone)
+    unit.spans.release(rest, clock.now())
+    return rest, spans.count(gone) + len(batch) - len(rest)
 
 
 def _shown_record(unit: UnitOfWork, session: Session, seq: int) -> tuple[str, Record]:

@@ -120,8 +120,8 @@ class Records(Protocol):
         """Stores what is left of an erased record."""
         ...
 
-    def delete(self, origin: str, first_seq: int, last_seq: int) -> int:
-        """Removes the rows of a range; returns how many there were."""
+    def delete(self, spans: Sequence[Span]) -> None:
+        """Removes the rows of these ranges."""
         ...
 
 
@@ -144,11 +144,11 @@ class Spans(Protocol):
         """Removes all spans of the owner."""
         ...
 
-    def covers(self, origin: str, first_seq: int, last_seq: int) -> list[tuple[int, int]]:
-        """Returns the ranges (first, last) of an origin that sessions show and that meet this one."""
+    def covers(self, spans: Sequence[Span]) -> Mapping[str, Sequence[tuple[int, int]]]:
+        """Returns, by origin, the ranges (first, last) that sessions show and that meet one of these."""
         ...
 
-    def release(self, spans: Iterable[Span], now: datetime) -> None:
+    def release(self, spans: Sequence[Span], now: datetime) -> None:
         """Notes ranges that a session dropped. Waits for a sweep that is at work on the same range."""
         ...
 
@@ -156,8 +156,8 @@ class Spans(Protocol):
         """Returns ranges that wait for the sweep, oldest first."""
         ...
 
-    def take_released(self, span: Span) -> bool:
-        """Removes the note of a range and locks out those who would note it again; False where it is gone."""
+    def take_released(self, spans: Sequence[Span]) -> None:
+        """Removes the notes of these ranges and locks out those who would note them again, until this unit ends."""
         ...
 
 

@@ -86,18 +86,18 @@ def dropped(before: Sequence[Span], after: Sequence[Span]) -> list[Span]:
     return result
 
 
-def uncovered(first_seq: int, last_seq: int, covers: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Returns the parts of a range of one origin that no cover (first, last) touches."""
-    gaps: list[tuple[int, int]] = []
-    at = first_seq
+def uncovered(span: Span, covers: Iterable[tuple[int, int]]) -> list[Span]:
+    """Returns the parts of a span that no range (first, last) among the covers of its origin touches."""
+    gaps: list[Span] = []
+    at = span.first_seq
     for first, last in sorted(covers):
-        if at > last_seq:
+        if at > span.last_seq:
             break
         if at < first:
-            gaps.append((at, min(first - 1, last_seq)))
+            gaps.append(Span(span.origin, at, min(first - 1, span.last_seq)))
         at = max(at, last + 1)
-    if at <= last_seq:
-        gaps.append((at, last_seq))
+    if at <= span.last_seq:
+        gaps.append(Span(span.origin, at, span.last_seq))
     return gaps
 
 

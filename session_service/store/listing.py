@@ -12,6 +12,12 @@ _KEYS = {
     SessionOrder.CREATED_AT: session.c.created_at,
     SessionOrder.LAST_ACTIVE_AT: session.c.last_active_at,
 }
+_INDEXES = {
+    SessionOrder.ID: "PRIMARY",
+    SessionOrder.CREATED_AT: "session_by_creation",
+    SessionOrder.LAST_ACTIVE_AT: "session_by_activity",
+}
+"""Named to MySQL and MariaDB, which else may read and sort a whole space by a smaller index."""
 
 
 def examine(connection: Connection, space: str, query: SessionQuery) -> tuple[list[str], Place | None]:
@@ -63,6 +69,7 @@ def _ordered(space: str, query: SessionQuery) -> Any:
     shown = literal(0) if key is None else key
     return (
         select(session.c.session_id, shown.label("key"))
+        .with_hint(session, f"FORCE INDEX ({_INDEXES[query.order]})", "mysql")
         .where(*where)
         .order_by(*_order(key, session.c.session_id, query))
         .limit(query.examine)
@@ -75,6 +82,7 @@ def _tagged(space: str, query: SessionQuery) -> Any:
     tagged = session_tag.c
     return (
         select(tagged.session_id, literal(0).label("key"))
+        .with_hint(session_tag, "FORCE INDEX (session_tag_by_tag)", "mysql")
         .where(tagged.space_id == space, tagged.tag == query.admits.tags[0], *_after(None, tagged.session_id, query))
         .order_by(*_order(None, tagged.session_id, query))
         .limit(query.examine)

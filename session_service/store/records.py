@@ -5,20 +5,36 @@ constant range, and several are put together by UNION ALL.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
+from functools import cache
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, insert, literal, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    Delete,
+    Integer,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    union_all,
+)
 from sqlalchemy import update as sql_update
 
 from ramet_server.database.tables.session import record
-from session_service.rules.spans import Span
+from session_service.rules.spans import Span, take
 from session_service.rules.values import LightRecord, Record, Role, ToolCall
-
-_SPANS_PER_QUERY = 64
-"""SQLite takes 500 terms; beyond some dozens longer statements save nothing."""
+from session_service.store import ranges
 
 _FULL = (
     record.c.seq,
@@ -37,7 +53,9 @@ _FULL = (
 _SIZES = (record.c.seq, record.c.size_bytes)
 _LIGHT = (record.c.seq, record.c.role, record.c.tool_call_id, record.c.tool_calls_json)
 
-T = TypeVar("T")
+_ERASABLE = {"content", "parts_json", "tool_calls_json", "metadata_json", "size_bytes", "erased_at"}
+
+_Columns = tuple[ColumnElement[Any], ...]
 
 
 class SqlRecords:
@@ -55,23 +73,23 @@ class SqlRecords:
         self, spans: Sequence[Span], limit: int, *, descending: bool = False, roles: Collection[Role] = ()
     ) -> list[Record]:
         """Returns the first records that the spans show, of any of the roles (none given: of all)."""
-        return self._page(_FULL, _record, spans, limit, descending, roles)
+        return [_record(row) for row in self._page(_FULL, spans, limit, descending, roles)]
 
     def sizes(
         self, spans: Sequence[Span], limit: int, *, descending: bool = False, roles: Collection[Role] = ()
     ) -> list[tuple[int, int]]:
         """Returns seq and size of what ``read`` would return."""
-        return self._page(_SIZES, lambda row: (row.seq, row.size_bytes), spans, limit, descending, roles)
+        return [(row.seq, row.size_bytes) for row in self._page(_SIZES, spans, limit, descending, roles)]
 
     def light(self, spans: Sequence[Span], limit: int, *, descending: bool = False) -> list[LightRecord]:
         """Returns what tells groups apart of what ``read`` would return."""
-        return self._page(_LIGHT, _light, spans, limit, descending, ())
+        return [_light(row) for row in self._page(_LIGHT, spans, limit, descending, ())]
 
     def skip(self, spans: Sequence[Span], offset: int, *, descending: bool, roles: Collection[Role]) -> int | None:
         """Returns the seq of the record of these roles that ``offset`` others stand before; None beyond the last."""
         ordered = list(reversed(spans)) if descending else list(spans)
-        for start in range(0, len(ordered), _SPANS_PER_QUERY):
-            chunk = ordered[start : start + _SPANS_PER_QUERY]
+        for start in range(0, len(ordered), ranges.RANGES_PER_STATEMENT):
+            chunk = ordered[start : start + ranges.RANGES_PER_STATEMENT]
             counts = [
                 select(literal(place).label("place"), func.count().label("records")).where(_shown(span, roles))
                 for place, span in enumerate(chunk)
@@ -87,40 +105,40 @@ class SqlRecords:
 
     def erase(self, origin: str, erased: Record) -> None:
         """Stores what is left of an erased record."""
+        values = {name: value for name, value in _values(erased).items() if name in _ERASABLE}
         self._connection.execute(
-            sql_update(record).where(record.c.origin == origin, record.c.seq == erased.seq).values(**_values(erased))
+            sql_update(record).where(record.c.origin == origin, record.c.seq == erased.seq).values(**values)
         )
 
-    def delete(self, origin: str, first_seq: int, last_seq: int) -> int:
-        """Removes the rows of a range; returns how many there were."""
-        return self._connection.execute(
-            delete(record).where(record.c.origin == origin, record.c.seq >= first_seq, record.c.seq <= last_seq)
-        ).rowcount
+    def delete(self, spans: Sequence[Span]) -> None:
+        """Removes the rows of these ranges."""
+        for chunk in ranges.chunks(spans):
+            self._connection.execute(_delete(ranges.rounded(len(chunk))), ranges.parameters(chunk))
 
     def _page(
-        self,
-        columns: Sequence[ColumnElement[Any]],
-        value: Callable[[Row[Any]], T],
-        spans: Sequence[Span],
-        limit: int,
-        descending: bool,
-        roles: Collection[Role],
-    ) -> list[T]:
+        self, columns: _Columns, spans: Sequence[Span], limit: int, descending: bool, roles: Collection[Role]
+    ) -> list[Row[Any]]:
+        if not roles:
+            # Spans are full, so what holds the first records is known before.
+            spans = take(spans, limit, descending=descending)
         rows: list[Row[Any]] = []
         ordered = iter(reversed(spans) if descending else spans)
         while len(rows) < limit and (chunk := _chunk(ordered, limit - len(rows))):
-            ranges = [_range(columns, span, limit - len(rows), descending, roles) for span in chunk]
-            # A union of one would be a query within a query.
-            found = self._connection.execute(ranges[0] if len(ranges) == 1 else union_all(*map(_term, ranges))).all()
+            if roles:
+                query = _of_roles(columns, ranges.rounded(len(chunk)), descending)
+                values = {"roles": sorted(roles), "most": limit - len(rows)}
+            else:
+                query, values = _of_all(columns, ranges.rounded(len(chunk))), {}
+            found = self._connection.execute(query, values | ranges.parameters(chunk)).all()
             # The seqs of spans never interleave, but a union may come in any order.
             rows += sorted(found, key=lambda row: row.seq, reverse=descending)
-        return [value(row) for row in rows[:limit]]
+        return rows[:limit]
 
 
 def _chunk(spans: Iterator[Span], wanted: int) -> list[Span]:
     """Takes the next spans, as many as can hold what is wanted, and no more than one query may name."""
     chunk: list[Span] = []
-    for span in islice(spans, _SPANS_PER_QUERY):
+    for span in islice(spans, ranges.RANGES_PER_STATEMENT):
         chunk.append(span)
         wanted -= span.count
         if wanted <= 0:
@@ -128,21 +146,38 @@ def _chunk(spans: Iterator[Span], wanted: int) -> list[Span]:
     return chunk
 
 
+def _in_range(place: int) -> ColumnElement[bool]:
+    return and_(
+        record.c.origin == ranges.origin(place),
+        record.c.seq >= ranges.first(place),
+        record.c.seq <= ranges.last(place),
+    )
+
+
+@cache
+def _of_all(columns: _Columns, count: int) -> Select[Any] | CompoundSelect[Any]:
+    terms = [select(*columns).where(_in_range(place)) for place in range(count)]
+    return terms[0] if count == 1 else union_all(*terms)
+
+
+@cache
+def _of_roles(columns: _Columns, count: int, descending: bool) -> Select[Any] | CompoundSelect[Any]:
+    of_roles = record.c.role.in_(bindparam("roles", expanding=True, type_=record.c.role.type))
+    seq = record.c.seq.desc() if descending else record.c.seq
+    most = bindparam("most", type_=Integer())
+    terms = [select(*columns).where(_in_range(place), of_roles).order_by(seq).limit(most) for place in range(count)]
+    # SQLite takes a limit within a union only in a query of its own.
+    return terms[0] if count == 1 else union_all(*(select(term.subquery()) for term in terms))
+
+
+@cache
+def _delete(count: int) -> Delete:
+    return delete(record).where(or_(*map(_in_range, range(count))))
+
+
 def _shown(span: Span, roles: Collection[Role]) -> ColumnElement[bool]:
     shown = and_(record.c.origin == span.origin, record.c.seq >= span.first_seq, record.c.seq <= span.last_seq)
     return and_(shown, record.c.role.in_(sorted(roles))) if roles else shown
-
-
-def _range(
-    columns: Sequence[ColumnElement[Any]], span: Span, limit: int, descending: bool, roles: Collection[Role]
-) -> Select[Any]:
-    seq = record.c.seq.desc() if descending else record.c.seq
-    return select(*columns).where(_shown(span, roles)).order_by(seq).limit(limit)
-
-
-def _term(query: Select[Any]) -> Select[Any]:
-    # SQLite takes a limit within a union only in a query of its own.
-    return select(query.subquery())
 
 
 def _values(each: Record) -> dict[str, Any]:

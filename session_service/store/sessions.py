@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
@@ -34,7 +35,54 @@ _COLUMNS = {
 }
 """The fields of a session and where each is kept."""
 
-_SELECT = select(*_COLUMNS.values())
+# Built once and run with the parameters of ``SqlSessions._one``: building takes longer than running.
+_IN_SPACE = bindparam("in_space", type_=session.c.space_id.type)
+_OF_SESSION = bindparam("of_session", type_=session.c.session_id.type)
+_KEY = and_(session.c.space_id == _IN_SPACE, session.c.session_id == _OF_SESSION)
+_KEYS = and_(
+    session.c.space_id == _IN_SPACE,
+    session.c.session_id.in_(bindparam("of_sessions", expanding=True, type_=session.c.session_id.type)),
+)
+_GET = select(*_COLUMNS.values()).where(_KEY)
+_LOCK = _GET.with_for_update()
+_SHARE = _GET.with_for_update(read=True)
+_GET_MANY = select(*_COLUMNS.values()).where(_KEYS)
+_SAVE = update(session).where(_KEY)
+_DELETE = delete(session).where(_KEY)
+_TAGS = select(session_tag.c.tag).where(session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION)
+_DELETE_TAGS = delete(session_tag).where(session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION)
+_TAGS_OF_MANY = select(session_tag.c.session_id, session_tag.c.tag).where(
+    session_tag.c.space_id == _IN_SPACE,
+    session_tag.c.session_id.in_(bindparam("of_sessions", expanding=True, type_=session_tag.c.session_id.type)),
+)
+
+
+@cache
+def _view(*, descending: bool, limited: bool) -> Select[Any]:
+    order = history_span.c.first_seq.desc() if descending else history_span.c.first_seq
+    query = (
+        select(
+            session.c.origin,
+            session.c.head_seq,
+            session.c.floor_seq,
+            session.c.max_record_bytes,
+            history_span.c.origin.label("span_origin"),
+            history_span.c.first_seq,
+            history_span.c.last_seq,
+        )
+        .select_from(session)
+        .outerjoin(
+            history_span,
+            and_(
+                history_span.c.owner_origin == session.c.origin,
+                history_span.c.first_seq < bindparam("before_seq", type_=history_span.c.first_seq.type),
+                history_span.c.last_seq > bindparam("after_seq", type_=history_span.c.last_seq.type),
+            ),
+        )
+        .where(_KEY)
+        .order_by(order)
+    )
+    return query.limit(bindparam("most", type_=Integer())) if limited else query
 
 
 def _session(row: Row[Any]) -> Session:
@@ -65,20 +113,17 @@ class SqlSessions:
 
     def get(self, session_id: str) -> Session | None:
         """Returns the session with its tags."""
-        row = self._connection.execute(_SELECT.where(self._key(session_id))).one_or_none()
-        return None if row is None else replace(_session(row), tags=self.tags(session_id))
+        session = self._one(_GET, session_id)
+        return None if session is None else replace(session, tags=self.tags(session_id))
 
     def get_many(self, session_ids: Collection[str]) -> Mapping[str, Session]:
         """Returns those that exist, with their tags."""
         if not session_ids:
             return {}
-        rows = self._connection.execute(_SELECT.where(self._keys(session_ids))).all()
+        keys = {"in_space": self._space, "of_sessions": list(session_ids)}
+        rows = self._connection.execute(_GET_MANY, keys).all()
         tags: dict[str, list[str]] = {}
-        for row in self._connection.execute(
-            select(session_tag.c.session_id, session_tag.c.tag).where(
-                session_tag.c.space_id == self._space, session_tag.c.session_id.in_(session_ids)
-            )
-        ):
+        for row in self._connection.execute(_TAGS_OF_MANY, keys):
             tags.setdefault(row.session_id, []).append(row.tag)
         return {
             row.session_id: replace(_session(row), tags=tuple(sorted(tags.get(row.session_id, ())))) for row in rows
@@ -86,37 +131,19 @@ class SqlSessions:
 
     def metadata_size(self, session_ids: Collection[str]) -> int:
         """Returns the size of all their metadata_json together, in characters or bytes."""
-        total = select(func.coalesce(func.sum(func.length(session.c.metadata_json)), 0))
-        return int(self._connection.execute(total.where(self._keys(session_ids))).scalar_one())
+        total = select(func.coalesce(func.sum(func.length(session.c.metadata_json)), 0)).where(_KEYS)
+        keys = {"in_space": self._space, "of_sessions": list(session_ids)}
+        return int(self._connection.execute(total, keys).scalar_one())
 
     def view(
         self, session_id: str, after_seq: int, before_seq: int, *, descending: bool, limit: int | None
     ) -> tuple[View, list[Span]] | None:
         """Returns where the history stands and the spans that meet the range, both of one moment."""
-        order = history_span.c.first_seq.desc() if descending else history_span.c.first_seq
-        rows = self._connection.execute(
-            select(
-                session.c.origin,
-                session.c.head_seq,
-                session.c.floor_seq,
-                session.c.max_record_bytes,
-                history_span.c.origin.label("span_origin"),
-                history_span.c.first_seq,
-                history_span.c.last_seq,
-            )
-            .select_from(session)
-            .outerjoin(
-                history_span,
-                and_(
-                    history_span.c.owner_origin == session.c.origin,
-                    history_span.c.first_seq < before_seq,
-                    history_span.c.last_seq > after_seq,
-                ),
-            )
-            .where(self._key(session_id))
-            .order_by(order)
-            .limit(limit)
-        ).all()
+        values: dict[str, Any] = {"after_seq": after_seq, "before_seq": before_seq}
+        if limit is not None:
+            values["most"] = limit
+        query = _view(descending=descending, limited=limit is not None)
+        rows = self._connection.execute(query, values | self._key(session_id)).all()
         if not rows:
             return None
         first = rows[0]
@@ -126,27 +153,21 @@ class SqlSessions:
 
     def lock(self, session_id: str) -> Session | None:
         """Returns the session without its tags; every other writer waits until this unit ends."""
-        row = self._connection.execute(_SELECT.where(self._key(session_id)).with_for_update()).one_or_none()
-        return None if row is None else _session(row)
+        return self._one(_LOCK, session_id)
 
     def share(self, session_id: str) -> Session | None:
         """Returns the session without its tags; nobody can write it until this unit ends."""
-        query = _SELECT.where(self._key(session_id)).with_for_update(read=True)
-        row = self._connection.execute(query).one_or_none()
-        return None if row is None else _session(row)
+        return self._one(_SHARE, session_id)
 
     def tags(self, session_id: str) -> tuple[str, ...]:
         """Returns the session's tags, sorted."""
-        query = select(session_tag.c.tag).where(
-            session_tag.c.space_id == self._space, session_tag.c.session_id == session_id
-        )
-        return tuple(sorted(self._connection.execute(query).scalars()))
+        return tuple(sorted(self._connection.execute(_TAGS, self._key(session_id)).scalars()))
 
     def insert(self, new: Session) -> None:
         """Stores a new session with its tags; raises SessionExists where its id is taken."""
         values = {column.name: getattr(new, name) for name, column in _COLUMNS.items()}
         try:
-            self._connection.execute(insert(session).values(space_id=self._space, **values))
+            self._connection.execute(insert(session), {"space_id": self._space, **values})
         except IntegrityError as error:
             if not is_duplicate(error):
                 raise
@@ -161,17 +182,15 @@ class SqlSessions:
             if getattr(after, name) != getattr(before, name)
         }
         if values:
-            self._connection.execute(update(session).where(self._key(before.session_id)).values(**values))
+            self._connection.execute(_SAVE, values | self._key(before.session_id))
         if after.tags != before.tags:
             self._remove_tags(before.session_id, set(before.tags) - set(after.tags))
             self._add_tags(before.session_id, sorted(set(after.tags) - set(before.tags)))
 
     def delete(self, session_id: str) -> None:
         """Removes the row and its tags."""
-        self._connection.execute(
-            delete(session_tag).where(session_tag.c.space_id == self._space, session_tag.c.session_id == session_id)
-        )
-        self._connection.execute(delete(session).where(self._key(session_id)))
+        self._connection.execute(_DELETE_TAGS, self._key(session_id))
+        self._connection.execute(_DELETE, self._key(session_id))
 
     def note_deleted(self, session_id: str, now: datetime) -> None:
         """Notes for the sweep that the session was deleted; a later time replaces an earlier one."""
@@ -219,8 +238,9 @@ class SqlSessions:
                 )
             )
 
-    def _key(self, session_id: str) -> ColumnElement[bool]:
-        return and_(session.c.space_id == self._space, session.c.session_id == session_id)
+    def _one(self, query: Select[Any], session_id: str) -> Session | None:
+        row = self._connection.execute(query, self._key(session_id)).one_or_none()
+        return None if row is None else _session(row)
 
-    def _keys(self, session_ids: Collection[str]) -> ColumnElement[bool]:
-        return and_(session.c.space_id == self._space, session.c.session_id.in_(session_ids))
+    def _key(self, session_id: str) -> dict[str, Any]:
+        return {"in_space": self._space, "of_session": session_id}

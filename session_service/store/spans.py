@@ -1,16 +1,44 @@
 """The SQL of spans: what each session shows of which records, and what was dropped."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
 from ramet_server.database.tables.session import history_span, released_span
 from session_service.rules.spans import Span
+from session_service.store import ranges
 
 _IN_LIMIT = 500
+
+
+_OF = (
+    select(history_span.c.origin, history_span.c.first_seq, history_span.c.last_seq)
+    .where(history_span.c.owner_origin == bindparam("owner", type_=history_span.c.owner_origin.type))
+    .order_by(history_span.c.first_seq)
+)
+_NOTED = and_(
+    released_span.c.origin == ranges.origin(0),
+    released_span.c.first_seq == ranges.first(0),
+    released_span.c.last_seq == ranges.last(0),
+)
+_TOUCH = update(released_span).where(_NOTED)
+_TAKE = delete(released_span).where(_NOTED)
 
 
 class SqlSpans:
@@ -21,11 +49,7 @@ class SqlSpans:
 
     def of(self, owner: str) -> list[Span]:
         """Returns the owner's spans in order, the open one last."""
-        rows = self._connection.execute(
-            select(history_span.c.origin, history_span.c.first_seq, history_span.c.last_seq)
-            .where(history_span.c.owner_origin == owner)
-            .order_by(history_span.c.first_seq)
-        )
+        rows = self._connection.execute(_OF, {"owner": owner})
         return [Span(row.origin, row.first_seq, row.last_seq) for row in rows]
 
     def add(self, owner: str, spans: Iterable[Span]) -> None:
@@ -53,25 +77,28 @@ class SqlSpans:
         """Removes all spans of the owner."""
         self._connection.execute(delete(history_span).where(history_span.c.owner_origin == owner))
 
-    def covers(self, origin: str, first_seq: int, last_seq: int) -> list[tuple[int, int]]:
-        """Returns the ranges (first, last) of an origin that sessions show and that meet this one."""
-        # Grouped, because a thousand forks of one session mostly share where their spans begin.
-        rows = self._connection.execute(
-            select(history_span.c.first_seq, func.max(history_span.c.last_seq).label("last_seq"))
-            .where(
-                history_span.c.origin == origin,
-                history_span.c.first_seq <= last_seq,
-                history_span.c.last_seq >= first_seq,
-            )
-            .group_by(history_span.c.first_seq)
-        )
-        return [(row.first_seq, row.last_seq) for row in rows]
+    def covers(self, spans: Sequence[Span]) -> Mapping[str, Sequence[tuple[int, int]]]:
+        """Returns, by origin, the ranges (first, last) that sessions show and that meet one of these."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for chunk in ranges.chunks(spans):
+            rows = self._connection.execute(_covers(ranges.rounded(len(chunk))), ranges.parameters(chunk))
+            for row in rows:
+                found.setdefault(row.origin, []).append((row.first_seq, row.last_seq))
+        return found
 
-    def release(self, spans: Iterable[Span], now: datetime) -> None:
+    def release(self, spans: Sequence[Span], now: datetime) -> None:
         """Notes ranges that a session dropped. Waits for a sweep that is at work on the same range."""
-        for span in spans:
-            while not self._note(span, now):
-                pass
+        if not spans:
+            return
+        try:
+            self._connection.execute(insert(released_span), [_note(span, now) for span in spans])
+        except IntegrityError as error:
+            if not is_duplicate(error):
+                raise
+            # Another session released one of them. What was inserted before it stays, and is met again.
+            for span in spans:
+                while not self._release(span, now):
+                    pass
 
     def released(self, limit: int) -> list[Span]:
         """Returns ranges that wait for the sweep, oldest first."""
@@ -82,29 +109,40 @@ class SqlSpans:
         )
         return [Span(row.origin, row.first_seq, row.last_seq) for row in rows]
 
-    def take_released(self, span: Span) -> bool:
-        """Removes the note of a range and locks out those who would note it again; False where it is gone."""
-        return self._connection.execute(delete(released_span).where(*_noted(span))).rowcount > 0
+    def take_released(self, spans: Sequence[Span]) -> None:
+        """Removes the notes of these ranges and locks out those who would note them again, until this unit ends."""
+        # Row by row: a statement over many might scan, and wait for notes of others that are not committed yet.
+        # In the order of their keys, so that two sweeps never wait for each other.
+        ordered = sorted(spans, key=lambda span: (span.origin, span.first_seq, span.last_seq))
+        for span in ordered:
+            self._connection.execute(_TAKE, ranges.parameters([span]))
 
-    def _note(self, span: Span, now: datetime) -> bool:
+    def _release(self, span: Span, now: datetime) -> bool:
+        """Notes one range, or touches its note, which makes the sweep wait for this unit; False if it just went."""
         try:
-            self._connection.execute(
-                insert(released_span).values(
-                    origin=span.origin, first_seq=span.first_seq, last_seq=span.last_seq, released_at=now
-                )
-            )
+            self._connection.execute(insert(released_span), _note(span, now))
         except IntegrityError as error:
             if not is_duplicate(error):
                 raise
-            # Another session released the same range. Touching its note makes the sweep wait for this unit.
-            query = update(released_span).where(*_noted(span)).values(released_at=now)
-            return self._connection.execute(query).rowcount > 0
+            values = {"released_at": now} | ranges.parameters([span])
+            return self._connection.execute(_TOUCH, values).rowcount > 0
         return True
 
 
-def _noted(span: Span) -> tuple[ColumnElement[bool], ...]:
+@cache
+def _covers(count: int) -> Select[Any]:
+    c = history_span.c
+    meeting = [
+        and_(c.origin == ranges.origin(place), c.first_seq <= ranges.last(place), c.last_seq >= ranges.first(place))
+        for place in range(count)
+    ]
+    # Grouped, because a thousand forks of one session mostly share where their spans begin.
     return (
-        released_span.c.origin == span.origin,
-        released_span.c.first_seq == span.first_seq,
-        released_span.c.last_seq == span.last_seq,
+        select(c.origin, c.first_seq, func.max(c.last_seq).label("last_seq"))
+        .where(or_(*meeting))
+        .group_by(c.origin, c.first_seq)
     )
+
+
+def _note(span: Span, now: datetime) -> dict[str, Any]:
+    return {"origin": span.origin, "first_seq": span.first_seq, "last_seq": span.last_seq, "released_at": now}

@@ -5,16 +5,20 @@ whoever adds a field says here what can be wrong with it.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from google.protobuf.descriptor import FieldDescriptor
 
 from ramet.session.v1 import session_pb2 as s
 from ramet.tree.v1 import tree_pb2 as t
-from tests.bad_input import kinds
+from tests.bad_input import kinds, writes
+from tests.bad_input.contract import Rpc
 from tests.bad_input.kinds import MIB, Kind
-from tests.bad_input.places import Gap
+from tests.bad_input.places import is_filled, is_submessage, places
+from tests.bad_input.requests import has_valid_request
 
 _SESSION = kinds.id_kind("SESSION_NOT_FOUND")
+_LABEL = kinds.short_text(256, required=False)
 _NODE = kinds.id_kind("NODE_NOT_FOUND")
 
 BY_FIELD: Mapping[str, Kind] = {
@@ -51,7 +55,7 @@ BY_FIELD: Mapping[str, Kind] = {
     "ramet.session.v1.Record.role": kinds.enum(required=True, other=s.ROLE_SYSTEM),
     "ramet.session.v1.Record.content": kinds.text(4 * MIB, of_owner=True),
     "ramet.session.v1.Record.parts_json": kinds.json_text(4 * MIB, of_owner=True),
-    "ramet.session.v1.Record.tool_calls": kinds.messages(128, required=False, other=kinds.clear),
+    "ramet.session.v1.Record.tool_calls": kinds.messages(128, required=False, other=writes.clear),
     "ramet.session.v1.Record.tool_call_id": kinds.short_text(256, required=True),
     "ramet.session.v1.Record.name": kinds.short_text(256, required=False),
     "ramet.session.v1.ToolCall.id": kinds.short_text(256, required=True),
@@ -59,7 +63,7 @@ BY_FIELD: Mapping[str, Kind] = {
     "ramet.session.v1.ToolCall.arguments_json": kinds.json_text(4 * MIB, of_owner=True),
     "ramet.session.v1.ListRecordsRequest.roles": kinds.enums(other=s.ROLE_TOOL),
     "ramet.session.v1.ListRecordsRequest.order": kinds.enum(other=s.RECORD_ORDER_ASCENDING),
-    "ramet.session.v1.ListRecordsRequest.offset": kinds.number(1_000_000, reason_over=kinds.TOO_LARGE),
+    "ramet.session.v1.ListRecordsRequest.offset": kinds.number(1_000_000),
     # Slots.
     "ramet.session.v1.PutInsightRequest.content": kinds.text(4 * MIB, required=True),
     "ramet.session.v1.PutMemoryRequest.content": kinds.text(4 * MIB),
@@ -78,10 +82,8 @@ BY_FIELD: Mapping[str, Kind] = {
     "ramet.session.v1.ForkSessionRequest.records": kinds.MESSAGE,
     "ramet.session.v1.ForkSessionRequest.opening_prompt": kinds.text(4 * MIB),
     # The forest.
-    "ramet.tree.v1.UpdateNodeRequest.label": Kind(
-        [*kinds.short_text(256, required=False).bad, kinds.Bad("absent", kinds.clear)],
-        kinds.short_text(256, required=False).other,
-    ),
+    "ramet.tree.v1.UpdateNodeRequest.label": replace(_LABEL, bad=[*_LABEL.bad, kinds.Bad("absent", writes.clear)]),
+    "ramet.tree.v1.PutConfigRequest.config": Kind([kinds.Bad("absent", writes.clear)]),
     "ramet.tree.v1.DeleteNodeRequest.policy": kinds.enum(other=t.DELETE_POLICY_REPARENT),
     "ramet.tree.v1.Skills.names": kinds.SKILL_NAMES,
 }
@@ -95,7 +97,7 @@ BY_NAME: Mapping[tuple[str, str], Kind] = {
     ("parent_id", "string"): _NODE,
     ("target_id", "string"): _NODE,
     ("request_id", "string"): kinds.REQUEST_ID,
-    ("label", "string"): kinds.short_text(256, required=False),
+    ("label", "string"): _LABEL,
     ("label_prefix", "string"): kinds.short_text(256, required=False),
     ("tags", "repeated string"): kinds.TAGS,
     ("metadata_json", "string"): kinds.json_text(MIB),
@@ -114,6 +116,7 @@ BY_NAME: Mapping[tuple[str, str], Kind] = {
     ("descending", "bool"): kinds.FLAG,
     ("awaits_content", "bool"): kinds.FLAG,
     ("delete_sessions", "bool"): kinds.FLAG,
+    ("only_awaiting", "bool"): kinds.FLAG,
     ("client_time", "google.protobuf.Timestamp"): kinds.TIME,
     ("created_from", "google.protobuf.Timestamp"): kinds.TIME,
     ("created_before", "google.protobuf.Timestamp"): kinds.TIME,
@@ -148,12 +151,30 @@ def type_name(field: FieldDescriptor) -> str:
 
 
 def kind_of(field: FieldDescriptor) -> Kind:
-    """Returns the field's kind; raises Gap where the table has none."""
-    kind = BY_FIELD.get(field.full_name) or BY_NAME.get((field.name, type_name(field)))
-    if kind is None:
-        raise Gap(
-            f"{field.full_name} ({type_name(field)}) is in neither table of tests/bad_input/fields.py: add it to "
-            f"BY_FIELD, or to BY_NAME if the name means the same wherever it stands, with the kind from "
-            f"tests/bad_input/kinds.py that says which values are bad in it."
-        )
-    return kind
+    """Returns the field's kind, and one without bad values where the tables have none: see ``gaps``."""
+    return _find(field) or Kind()
+
+
+def gaps(rpc: Rpc) -> list[str]:
+    """Returns what these tables do not know of an RPC: for each gap a sentence that says what to add."""
+    found = []
+    if not has_valid_request(rpc):
+        found.append(f"{rpc.name} has no valid request: add one to tests/bad_input/requests.py.")
+    for place in places(rpc):
+        field = place.field
+        if _find(field) is None:
+            found.append(
+                f"{field.full_name} ({type_name(field)}) is in neither table of tests/bad_input/fields.py: add it to "
+                f"BY_FIELD, or to BY_NAME if the name means the same wherever it stands, with the kind from "
+                f"tests/bad_input/kinds.py that says which values are bad in it."
+            )
+        elif is_submessage(field) and not is_filled(place):
+            found.append(
+                f"No valid request of {rpc.name} fills {place.path}, so the fields within it cannot be tried: fill it "
+                f"in tests/bad_input/requests.py."
+            )
+    return found
+
+
+def _find(field: FieldDescriptor) -> Kind | None:
+    return BY_FIELD.get(field.full_name) or BY_NAME.get((field.name, type_name(field)))

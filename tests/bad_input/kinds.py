@@ -1,19 +1,19 @@
 """The kinds of fields, and the bad values of each kind."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+
+from tests.bad_input.json_values import JSON, NOT_JSON
+from tests.bad_input.writes import Write, add, alone, clear, edit, fill, put, repeat, the_least, the_most
 
 MIB = 1024 * 1024
 
 INVALID = "INVALID_FIELD"
 TOO_LARGE = "TOO_LARGE"
 BAD_TOKEN = "INVALID_PAGE_TOKEN"
-
-Write = Callable[[Message, FieldDescriptor], str]
-"""Puts a value into a field of a message; returns what to add to the field's path, such as ``[1]``."""
 
 
 @dataclass(frozen=True)
@@ -28,77 +28,25 @@ class Bad:
 
 
 @dataclass(frozen=True)
+class Good:
+    """One value at the edge of what is legal."""
+
+    name: str
+    write: Write
+    may_miss: bool = False
+    """Whether it may name nothing, or not be the current one: then another refusal is right."""
+
+
+@dataclass(frozen=True)
 class Kind:
     """What a field means, and how that can be broken."""
 
     bad: Sequence[Bad] = ()
+    good: Sequence[Good] = ()
     other: Write | None = None
     """Puts another legal value in place of the one that is there; None where there is none to try."""
     refers_to: str | None = None
     """The reason that answers an id of this kind which names nothing; None where it need not name anything."""
-
-
-def put(value: object) -> Write:
-    """Sets a singular field."""
-
-    def write(owner: Message, field: FieldDescriptor) -> str:
-        setattr(owner, field.name, value)
-        return ""
-
-    return write
-
-
-def add(value: object) -> Write:
-    """Adds an element to a repeated field."""
-
-    def write(owner: Message, field: FieldDescriptor) -> str:
-        values = getattr(owner, field.name)
-        values.append(value)
-        return f"[{len(values) - 1}]"
-
-    return write
-
-
-def fill(make: Callable[[int], object], count: int) -> Write:
-    """Replaces a repeated field by so many values, made from their index."""
-
-    def write(owner: Message, field: FieldDescriptor) -> str:
-        values = getattr(owner, field.name)
-        del values[:]
-        values.extend(make(index) for index in range(count))
-        return ""
-
-    return write
-
-
-def repeat(count: int) -> Write:
-    """Makes a repeated field of messages so long, by copies of its first."""
-
-    def write(owner: Message, field: FieldDescriptor) -> str:
-        values = getattr(owner, field.name)
-        first = type(values[0])()
-        first.CopyFrom(values[0])
-        while len(values) < count:
-            values.add().CopyFrom(first)
-        return ""
-
-    return write
-
-
-def clear(owner: Message, field: FieldDescriptor) -> str:
-    """Takes the field's value away."""
-    owner.ClearField(field.name)
-    return ""
-
-
-def edit(change: Callable[[object], object]) -> Write:
-    """Sets a singular field to something made from its value."""
-
-    def write(owner: Message, field: FieldDescriptor) -> str:
-        setattr(owner, field.name, change(getattr(owner, field.name)))
-        return ""
-
-    return write
 
 
 def _in_field(cases: Iterable[tuple[str, object, str]], how: Callable[[object], Write]) -> list[Bad]:
@@ -125,17 +73,29 @@ _NOT_ASCII: list[tuple[str, object, str]] = [
 ]
 _EMPTY: tuple[str, object, str] = ("empty", "", INVALID)
 
+_GOOD_IDS = [
+    Good(name, put(value), may_miss=True)
+    for name, value in {
+        "128 characters": "~" * 128,
+        "one character": "!",
+        "spaces within": "a  b",
+        "a quote": "x') OR 1=1 --",
+        "a pattern": "%_*?[a]",
+        "a path": "../a/b",
+    }.items()
+]
+
 _another_id = edit(lambda value: f"{value}-other")
 
 
 def id_kind(refers_to: str | None) -> Kind:
     """A required id; also one that is absent by presence, where present and empty is no id."""
-    return Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII, _EMPTY], put), _another_id, refers_to)
+    return Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII, _EMPTY], put), _GOOD_IDS, _another_id, refers_to)
 
 
 def optional_id_kind(refers_to: str | None = None) -> Kind:
     """An id that may be left empty."""
-    return Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII], put), _another_id, refers_to)
+    return Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII], put), _GOOD_IDS, _another_id, refers_to)
 
 
 def id_list_kind(most: int) -> Kind:
@@ -145,15 +105,25 @@ def id_list_kind(most: int) -> Kind:
         Bad("none at all", clear),
         Bad(f"{most + 1} entries", fill(lambda index: f"id-{index}", most + 1), TOO_LARGE),
     ]
-    return Kind(bad, add("other"))
+    good = [
+        Good(f"{most} entries", fill(lambda index: f"id-{index}", most)),
+        Good("one twice", fill(lambda _: "~" * 128, 2)),
+    ]
+    return Kind(bad, good, add("other"))
 
 
-REQUEST_ID = Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII], put))
+REQUEST_ID = Kind(_in_field([*_ILLEGAL_IN_ID, *_NOT_ASCII], put), _GOOD_IDS)
 
 TAGS = Kind(
     [
         *_in_field([*_ILLEGAL_IN_ID, _EMPTY, ("a C1 control character", "a\x85b", INVALID)], add),
         Bad("65 entries", fill(lambda index: f"tag-{index}", 65), TOO_LARGE),
+    ],
+    [
+        Good("64 of 128 emoji", fill(lambda index: chr(0x1F300 + index) * 128, 64)),
+        Good("one twice", fill(lambda _: "tag", 2)),
+        Good("two cases", fill(lambda index: "tT"[index], 2)),
+        Good("a space within", add("a b")),
     ],
     add("other"),
 )
@@ -168,13 +138,26 @@ def short_text(most: int, *, required: bool) -> Kind:
         ("a NUL", "a\0b", INVALID),
         *([_EMPTY] if required else []),
     ]
-    return Kind(_in_field(cases, put), edit(lambda value: f"{value}-other"))
+    good = [
+        Good(f"{most} characters", put("x" * most)),
+        Good(f"{most} emoji", put("\U0001f600" * most)),
+        Good("control characters", put("\x01\n\x7f\x85")),
+        Good("spaces at both ends", put(" a ")),
+        Good("what is no character", put("\uffff")),
+        Good("a quote", put("x') OR 1=1 --")),
+        *([] if required else [Good("empty", put(""))]),
+    ]
+    return Kind(_in_field(cases, put), good, edit(lambda value: f"{value}-other"))
 
 
 SKILL_NAMES = Kind(
     [
         *_in_field([("257 characters", "x" * 257, TOO_LARGE), ("a NUL", "a\0b", INVALID), _EMPTY], add),
         Bad("1,001 entries", fill(lambda index: f"skill-{index}", 1001), TOO_LARGE),
+    ],
+    [
+        Good("1,000 of 256 emoji", fill(lambda _: "\U0001f600" * 256, 1000)),
+        Good("none at all", clear),
     ],
     add("other"),
 )
@@ -189,61 +172,37 @@ def text(most_bytes: int, *, required: bool = False, of_owner: bool = False) -> 
         Bad("a byte over the limit by an emoji", put("x" * (most_bytes - 3) + "\U0001f600"), TOO_LARGE, of_owner),
         *([Bad("absent", clear)] if required else []),
     ]
-    return Kind(bad, edit(lambda value: f"{value}-other"))
-
-
-_NOT_JSON = {
-    "nothing but a space": " ",
-    "a broken object": '{"a":',
-    "a word": "hello",
-    "two values": "{} {}",
-    "a comma at the end": "[1,]",
-    "single quotes": "{'a': 1}",
-    "a comment": "[1 /* one */]",
-    "a leading zero": "01",
-    "a plus sign": "+1",
-    "a bare point": ".5",
-    "a raw line feed in a string": '"a\nb"',
-    "a byte order mark": "\ufeff{}",
-    "an unknown escape": r'"\x41"',
-    "NaN": '{"a": NaN}',
-    "Infinity": "[Infinity]",
-    "minus Infinity": "[-Infinity]",
-    "a number beyond doubles": "[1e400]",
-    "a negative number beyond doubles": "-1e400",
-    "an integer beyond doubles": "1" + "0" * 400,
-    "a raw NUL": '"a\0b"',
-    "a NUL by escape": r'"a\u0000b"',
-    "a lone high surrogate": r'"\ud800"',
-    "a lone low surrogate": r'"\udc00 "',
-    "surrogates the wrong way round": r'"\udc00\ud800"',
-    "a lone surrogate in a key": r'{"\ud83d": 1}',
-    "100,000 levels": "[" * 100_000 + "]" * 100_000,
-}
+    good = [
+        Good("all that is allowed", alone("x" * most_bytes)),
+        Good("all that is allowed in emoji", alone("\U0001f600" * (most_bytes // 4))),
+        Good("control characters", put("\x01\r\n\t\x7f\x85\u2028")),
+        Good("what is no character", put("\uffff\U0010ffff")),
+        Good("empty", put("")),
+    ]
+    return Kind(bad, good, edit(lambda value: f"{value}-other"))
 
 
 def json_text(most_bytes: int, *, of_owner: bool = False) -> Kind:
     """Text that is one JSON value, with a limit in bytes."""
     over = '"' + "x" * (most_bytes - 1) + '"'
     bad = [
-        *(Bad(name, put(value)) for name, value in _NOT_JSON.items()),
+        *(Bad(name, put(value)) for name, value in NOT_JSON.items()),
         Bad("a byte over the limit", put(over), TOO_LARGE, of_owner),
     ]
-    return Kind(bad, put('{"other": 1}'))
+    good = [Good(name, put(value)) for name, value in JSON.items()]
+    if not of_owner:
+        good.append(Good("all that is allowed", put(over[:-2] + '"')))
+    return Kind(bad, good, put('{"other": 1}'))
 
 
-def number(most: int | None = None, *, least: int = 0, reason_over: str = INVALID) -> Kind:
+def number(most: int | None = None, *, least: int = 0) -> Kind:
     """A whole number from ``least`` to ``most``."""
-    bad = [Bad(f"{least - 1}", put(least - 1)), Bad("the least of its type", _least)]
+    bad = [Bad(f"{least - 1}", put(least - 1)), Bad("the least of its type", the_least)]
     if most is not None:
-        bad.append(Bad(f"{most + 1}", put(most + 1), reason_over))
-    return Kind(bad, edit(lambda value: 7 if value != 7 else 8))
-
-
-def _least(owner: Message, field: FieldDescriptor) -> str:
-    bits = 31 if field.cpp_type == FieldDescriptor.CPPTYPE_INT32 else 63
-    setattr(owner, field.name, -(2**bits))
-    return ""
+        bad.append(Bad(f"{most + 1}", put(most + 1)))
+    good = [Good(f"{least}", put(least), may_miss=True)]
+    good.append(Good("the most", the_most if most is None else put(most), may_miss=True))
+    return Kind(bad, good, edit(lambda value: 7 if value != 7 else 8))
 
 
 _UNKNOWN_NUMBERS = (99, -1, 2**31 - 1)
@@ -252,12 +211,12 @@ _UNKNOWN_NUMBERS = (99, -1, 2**31 - 1)
 def enum(*, required: bool = False, other: int) -> Kind:
     """One value of an enum."""
     bad = [Bad(f"unknown number {value}", put(value)) for value in _UNKNOWN_NUMBERS]
-    return Kind([*bad, *([Bad("unspecified", put(0))] if required else [])], put(other))
+    return Kind([*bad, *([Bad("unspecified", put(0))] if required else [])], other=put(other))
 
 
 def enums(other: int) -> Kind:
     """A list of values of an enum, in which the unspecified one says nothing."""
-    return Kind([Bad(f"unknown number {value}", add(value)) for value in (*_UNKNOWN_NUMBERS, 0)], add(other))
+    return Kind([Bad(f"unknown number {value}", add(value)) for value in (*_UNKNOWN_NUMBERS, 0)], other=add(other))
 
 
 PAGE_TOKEN = Kind(
@@ -296,6 +255,13 @@ TIME = Kind(
         Bad("a whole second of nanoseconds", _time(0, 1_000_000_000)),
         Bad("negative nanoseconds", _time(0, -1)),
     ],
+    [
+        Good("the first moment", _time(-62_135_596_800, 0)),
+        Good("the last moment", _time(253_402_300_799, 999_999_999)),
+        Good("before 1970", _time(-1, 999_999_000)),
+        Good("the epoch", _time(0, 0)),
+        Good("nanoseconds", _time(1_600_000_000, 123_456_789)),
+    ],
     _time(1_600_000_000, 0),
 )
 
@@ -323,7 +289,7 @@ def mask(known: str) -> Kind:
         "a NUL": "a\0b",
         "100,000 characters": "x" * 100_000,
     }
-    return Kind([Bad(name, _mask(known, path)) for name, path in bad.items()], _mask(known))
+    return Kind([Bad(name, _mask(known, path)) for name, path in bad.items()], [Good("all", _mask("*"))], _mask(known))
 
 
 def _with_unknown_field(owner: Message, field: FieldDescriptor) -> str:
@@ -348,15 +314,12 @@ OUTPUT_ONLY = Kind()
 def messages(most: int, *, required: bool, other: Write | None = None) -> Kind:
     """A list of messages; it may hold one twice, unless another legal value is given."""
     bad = [Bad(f"{most + 1} entries", repeat(most + 1), TOO_LARGE), *([Bad("none at all", clear)] if required else [])]
-    return Kind(bad, other or _twice)
+    # Those of a record's tool calls must differ, so they come elsewhere.
+    good = [] if other is not None else [Good(f"{most} entries", repeat(most))]
+    return Kind(bad, good, other or _twice)
 
 
 def _twice(owner: Message, field: FieldDescriptor) -> str:
     values = getattr(owner, field.name)
     values.add().CopyFrom(values[0])
     return ""
-
-
-def without(kind: Kind, *names: str) -> Kind:
-    """Returns the kind without some of its bad values, for a field in which they are legal."""
-    return replace(kind, bad=[bad for bad in kind.bad if bad.name not in names])

@@ -8,10 +8,10 @@ import pytest
 from tests.bad_input.checks import check_refusal
 from tests.bad_input.contract import MUTATIONS, Rpc
 from tests.bad_input.fields import kind_of
-from tests.bad_input.kinds import Write
 from tests.bad_input.places import Place, places
 from tests.bad_input.requests import Make, valid_requests
 from tests.bad_input.stage import Stage
+from tests.bad_input.writes import Write
 
 _LONGEST = "r" * 128
 
@@ -82,12 +82,12 @@ def test_another_method_of_the_service_is_refused(stage: Stage, rpc: Rpc) -> Non
     request.request_id = "shared"  # type: ignore[attr-defined]  # every mutation has one
     stage.succeeds(rpc, request, space)
 
-    for other in MUTATIONS:
-        if other.service == rpc.service and other is not rpc:
-            another = valid_requests(other)[0]()
-            another.request_id = "shared"  # type: ignore[attr-defined]
-            answer = stage.refused(other, another.SerializeToString(), space)
-            check_refusal(answer, grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED")
+    others = [other for other in MUTATIONS if other.service == rpc.service]
+    other = others[others.index(rpc) - 1]
+    another = valid_requests(other)[0]()
+    another.request_id = "shared"  # type: ignore[attr-defined]
+    answer = stage.refused(other, another.SerializeToString(), space)
+    check_refusal(answer, grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED")
 
 
 @pytest.mark.parametrize("rpc", MUTATIONS, ids=str)

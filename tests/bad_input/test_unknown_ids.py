@@ -4,9 +4,10 @@ import grpc
 import pytest
 
 from tests.bad_input.checks import check_refusal
-from tests.bad_input.contract import SERVED
+from tests.bad_input.contract import MUTATIONS, SERVED, Rpc
 from tests.bad_input.fields import kind_of
-from tests.bad_input.places import Place, all_places
+from tests.bad_input.places import Place, all_places, places
+from tests.bad_input.requests import valid_requests
 from tests.bad_input.stage import Stage
 from tests.bad_input.world import ARCHIVED, FOREIGN, SESSION
 
@@ -34,6 +35,18 @@ def test_unknown_id_is_not_found(stage: Stage, place: Place, name: str) -> None:
     reason = kind_of(place.field).refers_to
     assert reason is not None
     check_refusal(answer, grpc.StatusCode.NOT_FOUND, reason)
+
+
+@pytest.mark.parametrize("rpc", MUTATIONS, ids=str)
+def test_refused_write_leaves_nothing_in_a_space_that_is_not_used(stage: Stage, rpc: Rpc) -> None:
+    for request in (make() for make in valid_requests(rpc)):
+        for place in places(rpc):
+            if kind_of(place.field).refers_to is not None and place.field.containing_type is rpc.request:
+                setattr(request, place.field.name, f"no-such-{place.field.name}")
+        if rpc.name == "SessionStorage.PutSession":
+            request.expected_version = 1  # type: ignore[attr-defined]
+        answer = stage.refused(rpc, request.SerializeToString(), f"unused-{rpc}")
+        assert answer.code is grpc.StatusCode.NOT_FOUND, answer
 
 
 def test_every_rpc_on_one_thing_is_tried() -> None:

@@ -8,13 +8,9 @@ import pytest
 
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
 from ramet.tree.v1.tree_pb2_grpc import SessionTreeStub
-
-# Before the suites are imported, so that their assertions tell what they compared.
-pytest.register_assert_rewrite("tests.conformance.refusing", "tests.conformance.session", "tests.conformance.tree")
-
-from tests.conformance.backends import Backend  # noqa: E402
-from tests.conformance.calling import within  # noqa: E402
-from tests.conformance.session.making import put  # noqa: E402
+from tests.conformance.backends import Backend
+from tests.conformance.calling import within
+from tests.conformance.session.making import put
 
 
 @pytest.fixture

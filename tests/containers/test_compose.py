@@ -12,6 +12,7 @@ import pytest
 
 from ramet_server.commands.services import ALL
 from ramet_server.database.engine import parse_url
+from ramet_server.serving.settings import Settings
 from tests.containers.commands import PROGRAM, check_command, check_settings, port_of
 from tests.containers.dockerfile import ROOT, only, stages
 
@@ -81,6 +82,14 @@ def test_containers_listen_on_the_port_that_is_published(ours: dict[str, dict[st
         assert port["target"] == port_of(ours[each.name]["environment"]["RAMET_LISTEN"]) == exposed
         published.append(port["published"])
     assert len(set(published)) == len(ALL)
+
+
+def test_containers_get_the_time_to_drain(ours: dict[str, dict[str, Any]]) -> None:
+    settings = Settings()
+    for service in ours.values():
+        assert (
+            float(service["stop_grace_period"].removesuffix("s")) > settings.grace_seconds + settings.lame_duck_seconds
+        )
 
 
 def test_the_schema_comes_after_the_database_and_before_the_services(services: dict[str, dict[str, Any]]) -> None:

@@ -113,7 +113,7 @@ CREATE TABLE node_ref (
 	created_at DATETIME(6) NOT NULL,
 	PRIMARY KEY (space_id, node_id, target_id)
 )ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='References across the forest, beside parent and child.' COLLATE utf8mb4_bin;
-CREATE INDEX node_ref_by_target ON node_ref (space_id, target_id);
+CREATE INDEX node_ref_by_target ON node_ref (space_id, target_id, node_id);
 CREATE TABLE record (
 	origin CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	seq BIGINT NOT NULL,

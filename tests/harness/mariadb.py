@@ -1,6 +1,5 @@
 """A MariaDB server of the tests' own: its data directory, its port, and databases by the dozen."""
 
-import ctypes
 import shutil
 import signal
 import socket
@@ -63,6 +62,7 @@ class MariaDb:
         with (self.directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
+                    *_ending_with_parent(),
                     _path("mariadbd"),
                     "--no-defaults",
                     *_as_user(),
@@ -83,7 +83,6 @@ class MariaDb:
                 ],
                 stdout=log,
                 stderr=log,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 - it only makes one system call
             )
         waited = 0.0
         while True:
@@ -165,7 +164,10 @@ def _free_port() -> int:
         return port
 
 
-def _end_with_parent() -> None:
-    """Lets the kernel end the server when the tests end, even if they are killed."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+def _ending_with_parent() -> list[str]:
+    """Returns what, before a command, has the kernel end it when the tests end, even if they are killed.
+
+    A preexec_fn could do it too, but it makes a real fork, in which gRPC's own handlers crash now and then.
+    """
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "TERM"] if setpriv else []

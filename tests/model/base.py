@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -74,22 +76,34 @@ def moment(time: Any) -> Moment:
     return time.seconds, time.nanos
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """The server under test."""
+
+    channel: grpc.Channel
+    rows: Callable[[], Counter[str]]
+    """Counts the rows of each table of its database."""
+
+
 class Base(RuleBasedStateMachine):
     """The machine without its rules."""
 
-    channel: ClassVar[grpc.Channel]
-    """To the server under test."""
+    surroundings: ClassVar[Surroundings]
+    finished: ClassVar[int] = 0
+    """How many runs were compared to their end."""
 
     def __init__(self) -> None:
         super().__init__()
         # A space for each run: what is stored of earlier ones is out of reach.
         self.client = Client(f"model-{next(_spaces)}")
-        self.storage = SessionStorageStub(self.channel)
-        self.tree = SessionTreeStub(self.channel)
+        self.storage = SessionStorageStub(self.surroundings.channel)
+        self.tree = SessionTreeStub(self.surroundings.channel)
         self.sessions: dict[str, Session] = {}
         self.forest = Forest()
         self.sent: list[Sent] = []
         self._numbers = count()
+        # A run that failed leaves its rows behind.
+        self._before = self.surroundings.rows()
 
     def change(
         self,
@@ -107,6 +121,33 @@ class Base(RuleBasedStateMachine):
 
     def settle(self, node_id: str) -> None:
         """Makes a node that awaits content visible for good, if it is visible now; the forest's rules know how."""
+
+    def check_everything(self) -> None:
+        """Compares all that there is with the model."""
+
+    def teardown(self) -> None:
+        """Compares all once more when a run ends, and deletes the sessions, of which nothing may be left."""
+        if sys.exc_info()[0] is not None:
+            # What failed is known, and must not be hidden by what fails after it.
+            return
+        self.check_everything()
+        shown = {id(record) for session in self.sessions.values() for record in session.records}
+        self._check_rows(
+            session=len(self.sessions),
+            session_tag=sum(len(session.tags) for session in self.sessions.values()),
+            record=len(shown),
+            topology_node=len(self.forest.nodes),
+            node_ref=sum(len(node.refs) for node in self.forest.nodes.values()),
+        )
+        for session_id in self.sessions:
+            self.client.get(self.storage.DeleteSession, s.DeleteSessionRequest(session_id=session_id))
+        left = ("session", "session_tag", "record", "history_span", "broken_group", "released_span", "context_slot")
+        self._check_rows(**dict.fromkeys(left, 0))
+        type(self).finished += 1
+
+    def _check_rows(self, **expected: int) -> None:
+        now = self.surroundings.rows()
+        assert {name: now[name] - self._before[name] for name in expected} == expected
 
     def check_sessions(self, *session_ids: str) -> None:
         """Compares sessions with the model: metadata, slots, and every record."""

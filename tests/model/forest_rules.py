@@ -53,8 +53,8 @@ class ForestRules(Base):
         return expectation(expected, node.version if node is not None else 1)
 
     @initialize(
-        above=st.lists(st.integers(0, 6), min_size=2, max_size=len(IDS) - 1),
-        refs=st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(IDS)), max_size=4, unique=True),
+        above=st.lists(st.integers(0, 6), min_size=4, max_size=len(IDS)),
+        refs=st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(IDS)), min_size=1, max_size=6, unique=True),
     )
     def first_nodes(self, above: list[int], refs: list[tuple[str, str]]) -> None:
         """Makes some nodes, each a root or below an earlier one, so that every run has something to work on."""
@@ -95,7 +95,9 @@ class ForestRules(Base):
             awaits_content=awaits,
         )
         faults = {"NODE_EXISTS"} if node_id in self.forest.nodes else set()
+        faults |= {"SESSION_EXISTS"} if awaits and node_id in self.sessions else set()
         faults |= {"NODE_NOT_FOUND"} if parent_id is not None and not self.visible(parent_id) else set()
+        faults |= {"SESSION_EXISTS"} if awaits and node_id in self.sessions else set()
         got = self.change(self.tree.CreateSession, request, faults, version_of)
         if got is not None:
             if parent_id is not None:
@@ -152,19 +154,37 @@ class ForestRules(Base):
             self.compare_node(node, got.node)
         self.check_forest(loose)
 
+    @rule(moves=st.lists(st.tuples(known_nodes, maybe_nodes, st.none() | st.integers(0, 3)), min_size=2, max_size=5))
+    def move_nodes(self, moves: list[tuple[str, str | None, int | None]]) -> None:
+        """Moves one node after another."""
+        for node_id, parent_id, index in moves:
+            self.move_node(node_id, parent_id, index, "absent")
+
+    @rule(refs=st.lists(st.tuples(known_nodes, known_nodes), min_size=2, max_size=5))
+    def add_refs(self, refs: list[tuple[str, str]]) -> None:
+        """Adds one cross reference after another."""
+        for node_id, target_id in refs:
+            self.add_ref(node_id, target_id)
+
     @rule(
         node_id=known_nodes,
         policy=st.sampled_from(t.DeletePolicy.values()),
         delete_sessions=st.booleans(),
+        only_awaiting=st.sampled_from([False, False, False, True]),
         expected=EXPECTED,
     )
-    def delete_node(self, node_id: str, policy: t.DeletePolicy.ValueType, delete_sessions: bool, expected: str) -> None:
-        """Deletes a node by a policy."""
+    def delete_node(
+        self, node_id: str, policy: t.DeletePolicy.ValueType, delete_sessions: bool, only_awaiting: bool, expected: str
+    ) -> None:
+        """Deletes a node by a policy, or takes one back that no reader sees yet."""
         node = self.node(node_id)
+        if only_awaiting:
+            node = None if node is not None else self.forest.nodes.get(node_id)
         request = t.DeleteNodeRequest(
             node_id=node_id,
             policy=policy,
             delete_sessions=delete_sessions,
+            only_awaiting=only_awaiting,
             expected_version=self._version(node, expected),
         )
         faults = self._faults(node, expected)

@@ -25,6 +25,8 @@ _PHRASES = [
     "q",
     "a",
     "us",
+    "pu",
+    "qu",
 ]
 
 _arguments = st.sampled_from(["", '{"b":1, "a":12345678901234567890}'])

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.model.forest_read_rules import ForestReadRules
 from tests.model.read_rules import ReadRules
 from tests.model.record_rules import RecordRules
+from tests.model.repeat_rules import RepeatRules
 from tests.model.session_rules import SessionRules
 
 _EXAMPLES = int(os.environ.get("RAMET_MODEL_EXAMPLES", "20"))
@@ -29,30 +30,18 @@ SETTINGS = settings(
 """About a minute on each backend. RAMET_MODEL_EXAMPLES sets how many runs of up to 40 steps each machine makes."""
 
 
-class Conversations(SessionRules, RecordRules, ReadRules):
+class Conversations(SessionRules, RecordRules, ReadRules, RepeatRules):
     """SessionStorage over one space."""
 
-    def teardown(self) -> None:
-        """Compares all once more when a run ends, also where reads happened not to be drawn."""
-        self.check_everything()
 
-
-class Trees(ForestReadRules):
+class Trees(ForestReadRules, RepeatRules):
     """SessionTree over one space, used alone."""
 
-    def teardown(self) -> None:
-        """Compares all once more when a run ends, also where reads happened not to be drawn."""
-        self.check_everything()
 
-
-class Both(SessionRules, RecordRules, ReadRules, ForestReadRules):
+class Both(SessionRules, RecordRules, ReadRules, ForestReadRules, RepeatRules):
     """Both contracts over one space."""
 
     def check_everything(self) -> None:
         """Compares all sessions and the whole forest with the model."""
         ReadRules.check_everything(self)
         ForestReadRules.check_everything(self)
-
-    def teardown(self) -> None:
-        """Compares all once more when a run ends, also where reads happened not to be drawn."""
-        self.check_everything()

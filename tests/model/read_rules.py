@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import rule
 
 from ramet.session.v1 import session_pb2 as s
 from tests.model.base import IDS, Base, known_sessions
-from tests.model.client import Refusal
 from tests.model.conversation import INSIGHT, MEMORY, PROMPT, SLOTS
 from tests.model.session_rules import labels, tag_lists
 
@@ -179,21 +178,6 @@ class ReadRules(Base):
             for name, slot in slots.items():
                 assert slot is not None
                 self.compare_slot(session, name, slot)
-
-    @precondition(lambda self: self.sent)
-    @rule(data=st.data())
-    def send_again(self, data: st.DataObject) -> None:
-        """Sends a mutation again: it answers as it did first, and changes nothing."""
-        sent = self.sent[-1 - data.draw(st.integers(0, min(4, len(self.sent) - 1)), label="how long ago")]
-        answer: Any = self.client.attempt(sent.method, sent.request)
-        if isinstance(answer, Refusal):
-            # What it made may be gone since.
-            assert answer.reason in ("SESSION_NOT_FOUND", "NODE_NOT_FOUND", "RECORD_NOT_FOUND", "BELOW_TRIM_FLOOR"), (
-                answer
-            )
-        else:
-            assert sent.stable(answer) == sent.first
-        self.check_everything()
 
     def check_everything(self) -> None:
         """Compares all that there is with the model."""

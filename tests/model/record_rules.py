@@ -84,7 +84,28 @@ class RecordRules(Base):
                 slot.version += 1
             assert got.insight_version == (0 if consume == "absent" else slot.version)
             self.compare_session(session, got.session)
+            self._check_fork(session)
         self.check_sessions(session_id)
+
+    @rule(session_id=known_sessions, position=positions, keep=st.none() | st.integers(0, 2), history=histories())
+    def cut_and_go_on(self, session_id: str, position: int, keep: int | None, history: list[s.Record]) -> None:
+        """Rewinds to a record, perhaps within a group, or trims to few, and goes on from there."""
+        if keep is None:
+            self.truncate(session_id, position, "at", "absent")
+        else:
+            self.trim(session_id, keep, "absent")
+        self.append(session_id, history, "current", "absent", None, 1)
+
+    def _check_fork(self, session: Session) -> None:
+        """Compares what a fork of all would inherit with the model."""
+        request = s.ForkSessionRequest(source_session_id=session.id, session_id="probe")
+        request.all.SetInParent()
+        got = self.client.get(self.storage.ForkSession, request)
+        listed = self.client.get(self.storage.ListRecords, s.ListRecordsRequest(session_id="probe", page_size=1000))
+        inherited, left_out = session.inherited("all")
+        self.compare_records(inherited, listed.records)
+        assert got.incomplete_records == left_out
+        self.client.get(self.storage.DeleteSession, s.DeleteSessionRequest(session_id="probe"))
 
     def _give_insight(self, session: Session, content: str) -> None:
         self.client.get(self.storage.PutInsight, s.PutInsightRequest(session_id=session.id, content=content))
@@ -118,6 +139,7 @@ class RecordRules(Base):
             most = kept[0].seq - 1 if kept else session.head
             assert least <= got.floor_seq <= most
             session.records, session.floor = kept, got.floor_seq
+            self._check_fork(session)
         self.check_sessions(*self.sessions)
 
     @rule(
@@ -142,6 +164,7 @@ class RecordRules(Base):
             else:
                 assert got.head_seq == session.head + 1
             session.records, session.head = kept, got.head_seq
+            self._check_fork(session)
         self.check_sessions(*self.sessions)
 
     @rule(

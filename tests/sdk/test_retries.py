@@ -42,6 +42,15 @@ async def test_the_tree_is_retried_as_well() -> None:
         assert (await client.tree.get_node("n")).id == "n"
 
 
+async def test_a_call_that_a_server_cancels_as_it_ends_is_repeated() -> None:
+    cut = Fails(grpc.StatusCode.CANCELLED)
+    done = pb.AppendRecordsResponse(seqs=[1], session=SESSION)
+    async with scripted(AppendRecords=[cut, done]) as server, ramet.connect(server.address) as client:
+        assert (await client.sessions.append_records("s", [ramet.Record.user("Hi")])).seqs == (1,)
+        first, second = server.heard("AppendRecords")
+        assert first == second
+
+
 async def test_a_stream_is_repeated_before_its_first_message() -> None:
     reply = pb.BatchGetSlotsResponse(sessions=[pb.SessionSlots(session_id="s", memory=pb.Slot(content="m"))])
     async with scripted(BatchGetSlots=[AWAY, AWAY, reply]) as server, ramet.connect(server.address) as client:

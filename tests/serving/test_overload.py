@@ -97,3 +97,9 @@ async def test_close_tells_of_a_thread_that_is_stuck() -> None:
     assert not workers.close(0.05)
     gate.go.set()
     assert workers.close(10)
+
+
+async def test_one_caller_after_another_needs_no_queue() -> None:
+    workers = Workers(1, 0)
+    assert [await workers.run(lambda: 1) for _ in range(200)] == [1] * 200
+    assert workers.close(10)

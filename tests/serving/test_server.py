@@ -13,8 +13,8 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from ramet_server.domain.call import Call
-from ramet_server.domain.errors import DatabaseUnavailable, SchemaMismatch
-from ramet_server.serving.listen import Server, Servicer
+from ramet_server.domain.errors import DatabaseUnavailable, SchemaMismatch, WriteConflict
+from ramet_server.serving.listen import Server, Servicer, _options
 from ramet_server.serving.readiness import StartRefused
 from ramet_server.serving.settings import Settings
 from ramet_server.serving.workers import Workers
@@ -138,9 +138,30 @@ async def test_database_that_must_be_there_refuses_the_start() -> None:
             await server.wait_until_ready()
 
 
+async def test_first_look_that_others_stand_in_the_way_of_is_repeated() -> None:
+    database = Database(WriteConflict("Others set up the database."))
+    async with serving(database.prepare, insist=True) as (server, channel):
+        watch = _watch(channel)
+        assert (await watch.read()).status == NOT_SERVING
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await method_of(channel, "Say")(Text())
+        assert reason_of(caught.value) == "DATABASE_UNAVAILABLE"
+        database.error = None
+        await server.wait_until_ready()
+
+
+@pytest.mark.parametrize("setting", [0.0, 5.0])
+def test_connections_are_pinged_and_renewed_as_set(setting: float) -> None:
+    options = dict(_options(Settings(max_connection_age_seconds=setting)))
+    assert options["grpc.http2.min_recv_ping_interval_without_data_ms"] <= 10_000
+    assert options["grpc.keepalive_permit_without_calls"] == 1
+    assert options.get("grpc.max_connection_age_ms", 0) == setting * 1000
+
+
 async def test_schema_of_another_version_that_comes_later_is_told_to_callers_until_it_is_migrated() -> None:
     database = Database(DatabaseUnavailable("away"))
     async with serving(database.prepare) as (server, channel):
+        await server.wait_for_first_look()
         say = method_of(channel, "Say")
         with pytest.raises(grpc.aio.AioRpcError):
             await say(Text())

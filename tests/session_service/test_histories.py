@@ -16,6 +16,9 @@ from ramet_server.database.database import Database
 from ramet_server.database.tables import session as tables
 from ramet_server.domain.ids import new_id
 from ramet_server.domain.limits import Limits
+from session_service.rules import contexts, erasure, history
+from session_service.rules import records as page_rules
+from session_service.store import ranges
 from tests.model.conversation import Rec, Session, diff
 from tests.session_service.storage import NOTHING, Storage, TurnedClock, records
 
@@ -147,17 +150,41 @@ class Walk:
         return self.sessions[name]
 
 
-@given(steps=st.lists(STEPS, min_size=3, max_size=20))
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
-def test_any_series_of_changes_shows_what_plain_lists_would(database: Database, steps: list[Any]) -> None:
-    storage = Storage(database, f"space-{new_id()}", Limits(), TurnedClock())
-    walk = Walk(storage)
+def walk(database: Database, steps: list[Any]) -> None:
+    """Takes all steps, then looks at every pair and every row."""
+    walked = Walk(Storage(database, f"space-{new_id()}", Limits(), TurnedClock()))
     for step in steps:
-        walk.step(*step)
-    walk.check_diffs()
-    walk.check_rows()
+        walked.step(*step)
+    walked.check_diffs()
+    walked.check_rows()
+
+
+any_steps = given(steps=st.lists(STEPS, min_size=3, max_size=20))
+unhurried = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+@any_steps
+@unhurried
+def test_any_series_of_changes_shows_what_plain_lists_would(database: Database, steps: list[Any]) -> None:
+    walk(database, steps)
+
+
+@any_steps
+@unhurried
+def test_so_it_does_when_everything_is_read_in_small_pieces(
+    database: Database, monkeypatch: pytest.MonkeyPatch, steps: list[Any]
+) -> None:
+    monkeypatch.setattr(history, "_FIRST_STEP", 1)
+    monkeypatch.setattr(history, "_LARGEST_STEP", 2)
+    monkeypatch.setattr(contexts, "_FIRST_STEP", 2)
+    monkeypatch.setattr(contexts, "_LARGEST_STEP", 3)
+    monkeypatch.setattr(ranges, "RANGES_PER_STATEMENT", 2)
+    monkeypatch.setattr(erasure, "_BATCH", 2)
+    monkeypatch.setattr(erasure, "_SPANS", 2)
+    monkeypatch.setattr(page_rules, "_DIRECT_BYTES", 1)
+    walk(database, steps)
 
 
 def test_spans_never_overlap_and_are_full(database: Database) -> None:

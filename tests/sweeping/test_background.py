@@ -18,6 +18,7 @@ from ramet_server.serving.settings import Settings
 from ramet_server.serving.workers import Workers
 from ramet_server.sweeping import Counts, Step, in_background
 from ramet_server.sweeping.background import make_pass
+from tests.harness.server import running_server
 from tests.sweeping.world import World
 
 
@@ -88,6 +89,22 @@ async def test_passes_go_on_until_cancelled(workers: Workers) -> None:
     sweeping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sweeping
+
+
+def test_a_running_server_finishes_what_a_client_left(world: World, database_url: str) -> None:
+    world.grow("a")
+    world.leave_behind("a")
+    swept = threading.Event()
+
+    def tell(_: Call) -> tuple[Counts, bool]:
+        swept.set()
+        return Counts(), False
+
+    steps = [*world.sweep.steps, Step("tell", tell)]
+    with running_server(database_url, background=[in_background(steps, 0.05)]):
+        assert swept.wait(60)
+    assert world.sessions() == []
+    assert world.rows("session_removal") == 0
 
 
 def test_every_server_sweeps_unless_told_not_to(world: World) -> None:

@@ -139,14 +139,20 @@ class Forest:
 
     def make_session(self, session_id: str, status: str = "ACTIVE", turn_count: int = 0) -> str:
         """Makes a session as the session service would, and returns its origin."""
-        origin, now = new_origin(), self.clock.now()
-        row = {
+        row = self.session_row(session_id) | {"status": status, "turn_count": turn_count}
+        self.database.write(self.call, lambda connection: connection.execute(insert(session).values(row)))
+        return str(row["origin"])
+
+    def session_row(self, session_id: str) -> dict[str, object]:
+        """Returns the row of a new session."""
+        now = self.clock.now()
+        return {
             "space_id": self.call.space,
             "session_id": session_id,
-            "origin": origin,
+            "origin": new_origin(),
             "label": "",
-            "status": status,
-            "turn_count": turn_count,
+            "status": "ACTIVE",
+            "turn_count": 0,
             "head_seq": 0,
             "floor_seq": 0,
             "max_record_bytes": 0,
@@ -155,8 +161,6 @@ class Forest:
             "updated_at": now,
             "last_active_at": now,
         }
-        self.database.write(self.call, lambda connection: connection.execute(insert(session).values(row)))
-        return origin
 
     def drop_session(self, session_id: str) -> None:
         """Deletes a session as the session service would."""

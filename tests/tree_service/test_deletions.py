@@ -3,7 +3,7 @@
 import pytest
 
 from ramet.tree.v1 import tree_pb2 as pb
-from ramet_server.domain.errors import InvalidField, NodeHasChildren, NodeNotFound, StaleVersion
+from ramet_server.domain.errors import InvalidField, NodeExists, NodeHasChildren, NodeNotFound, StaleVersion
 from tests.tree_service.forest import Forest
 
 CASCADE = pb.DELETE_POLICY_CASCADE
@@ -115,6 +115,19 @@ def test_sessions_go_with_their_nodes_where_asked(forest: Forest) -> None:
     assert forest.removals() == []
     forest.delete("a", CASCADE, delete_sessions=True)
     assert forest.removals() == sorted(origins.items())
+
+
+def test_an_id_is_taken_until_its_session_is_gone(forest: Forest) -> None:
+    forest.create("a")
+    forest.make_session("a")
+    forest.delete("a", delete_sessions=True)
+    with pytest.raises(NodeExists):
+        forest.create("a", awaits_content=True)
+    forest.drop_session("a")
+    forest.create("a", awaits_content=True)
+    # The note of the old session must not stand in the way of the new one.
+    forest.make_session("a")
+    assert forest.roots() == ["a"]
 
 
 def test_only_the_deleted_node_takes_its_session_along(forest: Forest) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from ramet.tree.v1 import tree_pb2 as pb
-from ramet_server.domain.errors import NodeExists, NodeHasChildren, NodeNotFound
+from ramet_server.domain.errors import NodeExists, NodeHasChildren, NodeNotFound, SessionExists
 from tests.tree_service.forest import Forest, TurnedClock
 
 LATER = timedelta(seconds=601)
@@ -127,6 +127,31 @@ def test_a_swept_node_is_not_answered_again(forest: Forest, clock: TurnedClock) 
     _sweep(forest)
     with pytest.raises(NodeNotFound):
         forest.create("w", awaits_content=True, request_id="q")
+
+
+def test_its_maker_takes_it_back_and_nothing_else(waiting: Forest) -> None:
+    for node_id in ("b", "nobody"):
+        with pytest.raises(NodeNotFound):
+            waiting.delete(node_id, only_awaiting=True)
+    assert waiting.delete("w", only_awaiting=True, request_id="q").deleted_node_ids == ["w"]
+    assert waiting.delete("w", only_awaiting=True, request_id="q").deleted_node_ids == ["w"]
+    assert waiting.get("c").index == 1
+    waiting.create("w", "a", awaits_content=True)
+    waiting.make_session("w")
+    with pytest.raises(NodeNotFound):
+        waiting.delete("w", only_awaiting=True)
+    assert waiting.children("a") == ["b", "c", "w"]
+
+
+def test_a_node_does_not_await_what_is_there(forest: Forest) -> None:
+    forest.make_session("a")
+    with pytest.raises(SessionExists):
+        forest.create("a", awaits_content=True)
+    assert forest.tree() == []
+    forest.create("b", awaits_content=True, request_id="q")
+    forest.make_session("b")
+    assert forest.create("b", awaits_content=True, request_id="q").id == "b"
+    assert forest.create("a").id == "a"
 
 
 def test_waiting_children_count_for_a_deletion(waiting: Forest) -> None:

@@ -7,7 +7,7 @@ from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from tree_service.rules.ports import Store, UnitOfWork
 from tree_service.rules.ranks import close_ranks, enlarge
-from tree_service.rules.showing import check_version, visible
+from tree_service.rules.showing import check_version, hidden, visible
 from tree_service.rules.values import REPORTED, Deleted, DeletePolicy, Deletion, Node
 
 
@@ -29,7 +29,7 @@ class DeletionRules:
 
         def work(unit: UnitOfWork) -> tuple[Deleted, Outcome]:
             unit.space.lock()
-            node = visible(unit, deletion.node_id)
+            node = (hidden if deletion.only_awaiting else visible)(unit, deletion.node_id)
             check_version(node, deletion.expected_version)
             deleted = self._delete(unit, node, deletion)
             return deleted, {"count": deleted.count, "node_ids": deleted.node_ids}

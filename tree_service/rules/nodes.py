@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
-from ramet_server.domain.errors import InvalidField, NodeExists
+from ramet_server.domain.errors import InvalidField, NodeExists, SessionExists
 from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id, check_optional_id, new_id
 from ramet_server.domain.limits import Limits
@@ -27,7 +27,10 @@ class NodeRules:
     def create(self, call: Call, mutation: Mutation, new: NewNode) -> ShownNode:
         """Creates a node as the last child of its parent, or as the last root.
 
-        Raises NodeNotFound for an unknown parent, NodeExists for a taken id, even where its node is hidden.
+        Raises NodeNotFound for an unknown parent, NodeExists for a taken id, even where its node is hidden, and
+        SessionExists for a node that awaits a session which is there. The id of
+        a deleted node whose session is still to be deleted is taken: a new node would show the old session, and what
+        was written to that would go with it.
         """
         if new.parent_id is not None:
             check_id(new.parent_id, "parent_id")
@@ -41,8 +44,8 @@ class NodeRules:
             if new.parent_id is not None:
                 parent = settled(unit, visible(unit, new.parent_id, "parent_id"))
                 index, depth = parent.child_count, parent.depth + 1
-            if unit.nodes.find_any(node_id) is not None:
-                raise NodeExists("A node has this session_id already.", field="session_id")
+            if unit.nodes.taken(node_id):
+                raise NodeExists("This session_id is taken, or its session is being deleted.", field="session_id")
             now = self._clock.now()
             node = Node(
                 node_id=node_id,
@@ -58,6 +61,9 @@ class NodeRules:
                 updated_at=now,
             )
             unit.nodes.insert(node, config)
+            if new.awaits_content and unit.nodes.find(node_id) is not None:
+                # It would be seen at once, whatever becomes of the content that its maker has still to write.
+                raise SessionExists("A session with this session_id exists already.", field="session_id")
             enlarge(unit, new.parent_id, 1)
             shown = ShownNode(node)
             return shown, remember(shown)

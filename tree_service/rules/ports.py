@@ -45,6 +45,10 @@ class Nodes(Protocol):
         """Returns the node, hidden or not."""
         ...
 
+    def taken(self, node_id: str) -> bool:
+        """Tells whether there is a node with this id, hidden or not, or a session that is to go with an earlier one."""
+        ...
+
     def insert(self, node: Node, config: Config | None) -> None:
         """Stores a new node; the config, if any, with its version."""
         ...

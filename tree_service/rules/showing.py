@@ -21,6 +21,14 @@ def visible(unit: UnitOfWork, node_id: str, field: str = "node_id") -> Node:
     return node
 
 
+def hidden(unit: UnitOfWork, node_id: str) -> Node:
+    """Returns a node that awaits its content; raises NodeNotFound for any other, a visible one among them."""
+    node = unit.nodes.find_any(node_id)
+    if node is None or unit.nodes.find(node_id) is not None:
+        raise NodeNotFound("No node that awaits its content has this node_id.", field="node_id")
+    return node
+
+
 def settled(unit: UnitOfWork, node: Node) -> Node:
     """Returns a visible node that a change leans on, made visible for good."""
     # Else the node would hide again if its session were deleted, with children or refs hanging on it.

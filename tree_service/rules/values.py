@@ -190,6 +190,7 @@ class Deletion:
     policy: DeletePolicy
     delete_sessions: bool
     expected_version: int | None
+    only_awaiting: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The SQL of lines of descent: recursive queries, and the forest in its one order.
 
-How deep a recursive query may go is set for each connection, by the engine's policy.
+A recursive query finds ids only, in an index; their rows are read by id, since neither database joins the
+two in the right order by itself. How deep it may go is set for each connection, by the engine's policy.
 """
 
 from collections.abc import Sequence
@@ -29,13 +30,14 @@ class SqlLines:
         wanted = select(line.c.parent_id).where(line.c.parent_id.is_not(None))
         if below_depth is not None:
             wanted = wanted.where(line.c.depth <= below_depth)
-        page = wanted.order_by(line.c.depth.desc()).limit(limit).subquery("page")
-        rows = self._connection.execute(
-            select(*NODE_COLUMNS)
-            .join_from(page, topology_node, and_(_t.space_id == self._space_id, _t.node_id == page.c.parent_id))
-            .order_by(_t.depth.desc())
-        )
-        return [node_of(row) for row in rows]
+        page = list(self._connection.execute(wanted.order_by(line.c.depth.desc()).limit(limit)).scalars())
+        found: dict[str, Node] = {}
+        for some in chunks(page):
+            rows = self._connection.execute(
+                select(*NODE_COLUMNS).where(_t.space_id == self._space_id, _t.node_id.in_(some))
+            )
+            found.update((node.node_id, node) for node in map(node_of, rows))
+        return [found[one] for one in page]
 
     def ancestor_ids(self, node_id: str, down_from: int = 0) -> list[str]:
         """Returns the ids of the ancestors at the depth ``down_from`` and below, nearest first."""
@@ -92,21 +94,17 @@ class SqlLines:
         wanted = select(below.c.node_id)
         if after is not None:
             wanted = wanted.where(_behind(below, after))
-        page = wanted.order_by(below.c.depth, below.c.parent_id, below.c.index).limit(limit).subquery("page")
-        rows = self._connection.execute(
-            _with_session(
-                select(*NODE_COLUMNS, session_summary.c.status, session_summary.c.turn_count).join_from(
-                    page, topology_node, and_(_t.space_id == self._space_id, _t.node_id == page.c.node_id)
-                )
-            ).order_by(*_ORDER)
-        )
-        return [_forest_row(row) for row in rows]
+        order = (below.c.depth, below.c.parent_id, below.c.index)
+        page = list(self._connection.execute(wanted.order_by(*order).limit(limit)).scalars())
+        found: dict[str, ForestRow] = {}
+        for some in chunks(page):
+            rows = self._connection.execute(_with_session().where(_t.space_id == self._space_id, _t.node_id.in_(some)))
+            found.update((row.node.node_id, row) for row in map(_forest_row, rows))
+        return [found[one] for one in page]
 
     def _forest_part(self, where: ColumnElement[bool], limit: int) -> list[ForestRow]:
         rows = self._connection.execute(
-            _with_session(
-                select(*NODE_COLUMNS, session_summary.c.status, session_summary.c.turn_count).select_from(topology_node)
-            )
+            _with_session()
             .where(
                 _t.space_id == self._space_id,
                 where,
@@ -159,10 +157,11 @@ def _behind(below: CTE, key: ForestKey) -> ColumnElement[bool]:
     )
 
 
-def _with_session(statement: Select[Any]) -> Select[Any]:
-    return statement.outerjoin(
-        session_summary,
-        and_(session_summary.c.space_id == _t.space_id, session_summary.c.session_id == _t.node_id),
+def _with_session() -> Select[Any]:
+    """Selects nodes with their sessions, where those exist."""
+    session = session_summary.c
+    return select(*NODE_COLUMNS, session.status, session.turn_count).outerjoin_from(
+        topology_node, session_summary, and_(session.space_id == _t.space_id, session.session_id == _t.node_id)
     )
 
 

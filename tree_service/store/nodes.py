@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, true, update
 
-from ramet_server.database.tables.tree import topology_node
+from ramet_server.database.tables.tree import session_removal, session_summary, topology_node
 from tree_service.rules.values import Config, Node, NodeFilter
 from tree_service.store.rows import NODE_COLUMNS, children_of, chunks, has_no_session, may_be_seen, node_of, place
 
@@ -27,6 +27,24 @@ class SqlNodes:
     def find_any(self, node_id: str) -> Node | None:
         """Returns the node, hidden or not."""
         return self._one(place(self._space_id, node_id))
+
+    def taken(self, node_id: str) -> bool:
+        """Tells whether there is a node with this id, or a session that is to go with an earlier one."""
+        node = select(_t.node_id).where(place(self._space_id, node_id))
+        going = (
+            select(session_removal.c.session_id)
+            .join(
+                session_summary,
+                and_(
+                    session_summary.c.space_id == session_removal.c.space_id,
+                    session_summary.c.session_id == session_removal.c.session_id,
+                    session_summary.c.origin == session_removal.c.origin,
+                ),
+            )
+            .where(session_removal.c.space_id == self._space_id, session_removal.c.session_id == node_id)
+        )
+        found = self._connection.execute(select(node.scalar_subquery(), going.scalar_subquery())).one()
+        return any(one is not None for one in found)
 
     def insert(self, node: Node, config: Config | None) -> None:
         """Stores a new node."""

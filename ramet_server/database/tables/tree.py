@@ -49,7 +49,8 @@ node_ref = Table(
     Column("node_id", Id, primary_key=True),
     Column("target_id", Id, primary_key=True),
     Column("created_at", UtcDateTime, nullable=False),
-    Index("node_ref_by_target", "space_id", "target_id"),
+    # With the node, or SQLite would rather read the primary key from end to end.
+    Index("node_ref_by_target", "space_id", "target_id", "node_id"),
     comment="References across the forest, beside parent and child.",
     **TABLE_OPTIONS,
 )

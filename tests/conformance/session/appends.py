@@ -54,7 +54,7 @@ class TestAppending:
         reply = append(storage, session, user(), user(), turn_delta=2)
         assert (reply.session.head_seq, reply.session.turn_count) == (reply.seqs[-1], 2)
         assert reply.session == get(storage, session)
-        assert not reply.insight_consumed
+        assert (reply.insight_consumed, reply.insight_version) == (False, 0)
 
     def test_an_append_moves_last_active_at_only(self, storage: SessionStorageStub, session: str) -> None:
         before = get(storage, session)

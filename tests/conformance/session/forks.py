@@ -149,6 +149,18 @@ class TestTheNewSession:
         plain = fork(storage, "source", "plain").session
         assert (plain.label, list(plain.tags), plain.metadata_json) == ("", [], "")
 
+    def test_its_fields_are_held_to_the_same_rules_as_those_of_any_session(
+        self, storage: SessionStorageStub, session: str
+    ) -> None:
+        of_session = pb.ForkSessionRequest(source_session_id=session, session_id="child")
+        with too_large(256, names="label"):
+            storage.ForkSession(pb.ForkSessionRequest(source_session_id=session, label="x" * 257))
+        with bad_field("tags[0]"):
+            storage.ForkSession(pb.ForkSessionRequest(source_session_id=session, tags=[" x"]))
+        with too_large(128, names="session_id"):
+            storage.ForkSession(pb.ForkSessionRequest(source_session_id=session, session_id="x" * 129))
+        assert storage.ForkSession(of_session).session.label == ""
+
     def test_without_an_id_the_server_makes_one(self, storage: SessionStorageStub, session: str) -> None:
         made = fork(storage, session, "").session
         assert made.id not in {"", session}

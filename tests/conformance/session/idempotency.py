@@ -248,6 +248,25 @@ class TestRepeats(OverASession):
         again = append(storage, main, user("once"), expected_head_seq=3, request_id=ONCE)
         assert list(again.seqs) == list(first.seqs)
 
+    def test_a_repeat_tells_the_version_of_its_first_result(self, storage: SessionStorageStub, main: str) -> None:
+        first = put(storage, main, label="first", request_id="op-1")
+        put(storage, main, label="later")
+        assert put(storage, main, label="first", request_id="op-1").version == first.version
+        insight = pb.PutInsightRequest(session_id=main, content="first", request_id="op-2")
+        slot = storage.PutInsight(insight)
+        put_insight(storage, main, "later")
+        assert storage.PutInsight(insight).version == slot.version
+        assert (get(storage, main).label, get_insight(storage, main).content) == ("later", "later")
+
+    def test_repeated_cuts_tell_their_first_result(self, storage: SessionStorageStub, main: str) -> None:
+        trim = pb.TrimRecordsRequest(session_id=main, keep_last=2, request_id="op-1")
+        trimmed = storage.TrimRecords(trim)
+        rewind = pb.TruncateRecordsRequest(session_id=main, after_seq=2, request_id="op-2")
+        rewound = storage.TruncateRecords(rewind)
+        append(storage, main, *users(5))
+        assert (storage.TrimRecords(trim), storage.TruncateRecords(rewind)) == (trimmed, rewound)
+        assert len(texts(storage, main)) == 6
+
     def test_a_repeated_turn_consumes_the_insight_once_and_says_so_again(
         self, storage: SessionStorageStub, main: str
     ) -> None:

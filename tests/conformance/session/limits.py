@@ -147,6 +147,22 @@ class TestRecordSizes:
             append(storage, session, *full, user("x"))
         assert get(storage, session).head_seq == 4
 
+    def test_records_handed_to_a_fork_are_held_to_the_same_limits(
+        self, storage: SessionStorageStub, session: str
+    ) -> None:
+        request = pb.ForkSessionRequest(source_session_id=session, session_id="child")
+        request.records.records.extend([user(text_of(4 * MIB))] * 4)
+        request.records.records.append(user("x"))
+        with too_large(16 * MIB):
+            storage.ForkSession(request)
+        del request.records.records[3:]
+        request.records.records.append(user(text_of(4 * MIB + 1)))
+        with too_large(4 * MIB):
+            storage.ForkSession(request)
+        del request.records.records[3]
+        storage.ForkSession(request)
+        assert texts(storage, "child") == [text_of(4 * MIB)] * 3
+
     def test_a_thousand_records_are_taken_and_one_more_refused(self, storage: SessionStorageStub, session: str) -> None:
         with too_large(1000, names="records"):
             append(storage, session, *users(1001))

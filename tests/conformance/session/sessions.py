@@ -30,6 +30,7 @@ class TestCreatingSessions:
         assert (made.turn_count, made.head_seq, made.floor_seq, made.version) == (0, 0, 0, 1)
         assert made.created_at == made.updated_at == made.last_active_at
         assert made.created_at.seconds > 0
+        assert made.created_at.nanos % 1000 == 0
         assert get(storage, "main") == made
 
     def test_without_an_id_the_server_makes_one(self, storage: SessionStorageStub) -> None:

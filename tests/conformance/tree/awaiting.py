@@ -117,12 +117,32 @@ class TestHalfMade:
         with unknown_node():
             get(tree, "h")
 
-    def test_where_the_session_exists_already_it_is_visible_at_once(
+    def test_one_that_awaits_a_session_which_exists_is_refused(
         self, tree: SessionTreeStub, storage: SessionStorageStub
     ) -> None:
         storing.put(storage, "s")
-        create(tree, "s", awaits_content=True)
+        with refused(grpc.StatusCode.ALREADY_EXISTS, "SESSION_EXISTS"):
+            create(tree, "s", awaits_content=True)
+        assert nodes(tree) == []
+        create(tree, "s")
         assert get(tree, "s").id == "s"
+
+    def test_its_maker_takes_it_back_and_nothing_else(
+        self, tree: SessionTreeStub, storage: SessionStorageStub, half_made: str
+    ) -> None:
+        take_back = pb.DeleteNodeRequest(node_id="b", only_awaiting=True)
+        with unknown_node():
+            tree.DeleteNode(take_back)
+        create(tree, "late", "a", awaits_content=True)
+        take_back.node_id = half_made
+        assert tree.DeleteNode(take_back).deleted_node_ids == [half_made]
+        create(tree, half_made, "a")
+        storing.put(storage, "late")
+        assert children(tree, "a") == ["b", "late", half_made]
+        assert get(tree, half_made).index == 2
+        take_back.node_id = "late"
+        with unknown_node():
+            tree.DeleteNode(take_back)
 
     def test_a_node_that_was_written_to_stays_when_its_session_goes(
         self, tree: SessionTreeStub, storage: SessionStorageStub

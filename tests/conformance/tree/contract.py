@@ -15,6 +15,9 @@ from tests.conformance.tree import (
     refs,
     server_info,
     spaces,
+    wide,
 )
 
-CONTRACT = classes_of(nodes, lists, moves, deletions, refs, configs, forest, awaiting, idempotency, spaces, server_info)
+CONTRACT = classes_of(
+    nodes, lists, moves, deletions, refs, configs, forest, awaiting, idempotency, spaces, wide, server_info
+)

@@ -170,6 +170,17 @@ class TestTreeRepeats(OverAForest):
         first = tree.UpdateNode(request)
         assert tree.UpdateNode(request) == first
 
+    def test_a_repeat_tells_the_version_of_its_first_result(self, tree: SessionTreeStub) -> None:
+        rename = pb.UpdateNodeRequest(node_id="b", label="first", request_id="op-1")
+        node = tree.UpdateNode(rename)
+        tree.UpdateNode(pb.UpdateNodeRequest(node_id="b", label="later"))
+        assert tree.UpdateNode(rename).version == node.version
+        write = pb.PutConfigRequest(node_id="b", config=pb.Config(system_prompt="first"), request_id="op-2")
+        config = tree.PutConfig(write)
+        tree.PutConfig(pb.PutConfigRequest(node_id="b", config=pb.Config(system_prompt="later")))
+        assert tree.PutConfig(write).version == config.version
+        assert get(tree, "b").label == "later"
+
     def test_a_refused_request_leaves_its_id_free(self, tree: SessionTreeStub) -> None:
         with unknown_node():
             create(tree, "new", "nobody", request_id=ONCE)

@@ -58,6 +58,8 @@ def test_a_token_of_another_query_is_refused() -> None:
         _forged([]),
         _forged({"a": 1}),
         _forged([_QUERY, "main"]),
+        _forged([_QUERY, ["größe"]]),
+        _forged([_QUERY, ["\ud800"]]),
         _forged([_QUERY, []]),
         _forged([_QUERY, [1]]),
         _forged([_QUERY, [None]]),

@@ -39,7 +39,8 @@ class Caller:
     """Makes the calls of one service.
 
     gRPC retries UNAVAILABLE by the service config. OVERLOADED and WRITE_CONFLICT share their codes with errors that no
-    retry can help, so they are retried here, with the same message and thus the same request id.
+    retry can help, and CANCELLED by a server that ends is not the caller's wish, so these are retried here, with the
+    same message and thus the same request id.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -113,7 +114,9 @@ class _Attempts:
     async def pause_or_raise(self, failure: grpc.aio.AioRpcError) -> None:
         self._made += 1
         error = self.typed(failure)
-        if self._made == _ATTEMPTS or error.reason not in ("OVERLOADED", "WRITE_CONFLICT"):
+        # A server that ends cancels what just arrived; a call that is cancelled from here does not come this way.
+        may_help = isinstance(error, Cancelled) or error.reason in ("OVERLOADED", "WRITE_CONFLICT")
+        if self._made == _ATTEMPTS or not may_help:
             raise error from failure
         pause = error.retry_after_s or _FIRST_BACKOFF_S * 2 ** (self._made - 1)
         pause *= random.uniform(1.0, 1.5)  # noqa: S311 - spreads the callers, guards nothing

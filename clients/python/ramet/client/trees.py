@@ -193,14 +193,19 @@ class SessionTreeClient:
         policy: DeletePolicy = DeletePolicy.REFUSE,
         *,
         delete_sessions: bool = False,
+        only_awaiting: bool = False,
         expected_version: int | None = None,
         request_id: str | None = None,
     ) -> DeletedNodes:
-        """Deletes a node. With ``delete_sessions`` the sessions go too, by :meth:`Orchestrator.delete` or a sweep."""
+        """Deletes a node. With ``delete_sessions`` the sessions go too, by :meth:`Orchestrator.delete` or a sweep.
+
+        ``only_awaiting`` takes back a node whose content was refused, and no other.
+        """
         request = pb.DeleteNodeRequest(
             node_id=node_id,
             policy=convert.policy_out(policy),
             delete_sessions=delete_sessions,
+            only_awaiting=only_awaiting,
             expected_version=expected_version,
             request_id=request_id or new_request_id(),
         )

@@ -1,8 +1,9 @@
 """How a session comes to be on both lines: its node first, unseen, then its content, which makes both visible."""
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -11,10 +12,14 @@ from ramet.client import (
     AlreadyExists,
     Client,
     Config,
+    FailedPrecondition,
     Forked,
     History,
+    InvalidArgument,
     Node,
     NotFound,
+    OutOfRange,
+    RametError,
     Record,
     Session,
 )
@@ -85,15 +90,16 @@ async def create(client: Client, steps: Steps, parent_id: str | None, options: S
     session_id = options.session_id or steps.session_id
     config = Config(options.system_prompt, options.skills)
     node = await _unseen_node(client, steps, session_id, config, parent_id=parent_id, label=options.label)
-    session = await client.sessions.put_session(
-        session_id,
-        label=options.label,
-        tags=options.tags,
-        metadata_json=options.metadata_json,
-        system_prompt=options.system_prompt,
-        expected_version=0,
-        request_id=steps.id_of("session"),
-    )
+    async with _taken_back_if_refused(client, session_id):
+        session = await client.sessions.put_session(
+            session_id,
+            label=options.label,
+            tags=options.tags,
+            metadata_json=options.metadata_json,
+            system_prompt=options.system_prompt,
+            expected_version=0,
+            request_id=steps.id_of("session"),
+        )
     return NewSession(session, node)
 
 
@@ -117,22 +123,23 @@ async def fork(client: Client, steps: Steps, source_id: str, options: ForkOption
         source_id=source_id,
         label=own.label,
     )
-    forked = await _fork_once(
-        client,
-        session_id,
-        callable(options.context),
-        client.sessions.fork_session(
-            source_id,
+    async with _taken_back_if_refused(client, session_id):
+        forked = await _fork_once(
+            client,
             session_id,
-            history=history,
-            label=own.label,
-            tags=own.tags,
-            metadata_json=own.metadata_json,
-            opening_prompt=options.opening_prompt,
-            system_prompt=config.system_prompt,
-            request_id=steps.id_of("session"),
-        ),
-    )
+            callable(options.context),
+            client.sessions.fork_session(
+                source_id,
+                session_id,
+                history=history,
+                label=own.label,
+                tags=own.tags,
+                metadata_json=own.metadata_json,
+                opening_prompt=options.opening_prompt,
+                system_prompt=config.system_prompt,
+                request_id=steps.id_of("session"),
+            ),
+        )
     return NewSession(forked.session, node, forked.inherited_through_seq, forked.incomplete_records)
 
 
@@ -163,6 +170,18 @@ async def _unseen_node(
         # An earlier attempt made the node and died; it waited so long for its content that it was swept. Where the
         # session had come, and was deleted since, the next step is refused: what is deleted does not come back.
         return await make(request_id=steps.id_of("tree-again"))
+
+
+@contextlib.asynccontextmanager
+async def _taken_back_if_refused(client: Client, session_id: str) -> AsyncGenerator[None, None]:
+    """Frees the id again where the content is refused for good, so that a corrected attempt may use it."""
+    try:
+        yield
+    except (InvalidArgument, NotFound, OutOfRange, FailedPrecondition, AlreadyExists):
+        # Only a node that nobody sees is taken back; where that fails too, the sweep does it later.
+        with contextlib.suppress(RametError):
+            await client.tree.delete_node(session_id, only_awaiting=True)
+        raise
 
 
 async def _fork_once(client: Client, session_id: str, from_function: bool, call: Coroutine[Any, Any, Forked]) -> Forked:

@@ -152,7 +152,7 @@ def upgrade() -> None:
         Column("node_id", Id, primary_key=True),
         Column("target_id", Id, primary_key=True),
         Column("created_at", UtcDateTime, nullable=False),
-        Index("node_ref_by_target", "space_id", "target_id"),
+        Index("node_ref_by_target", "space_id", "target_id", "node_id"),
         comment="References across the forest, beside parent and child.",
     )
     create_table(

@@ -1059,7 +1059,9 @@ class EraseRecordRequest(_message.Message):
     session_id: _builtins.str
     """A session that shows the record."""
     seq: _builtins.int
-    """The record. At or below floor_seq: OUT_OF_RANGE (BELOW_TRIM_FLOOR); none there: NOT_FOUND (RECORD_NOT_FOUND)."""
+    """The record, 1 or more. At or below floor_seq: OUT_OF_RANGE (BELOW_TRIM_FLOOR); none there: NOT_FOUND
+    (RECORD_NOT_FOUND).
+    """
     request_id: _builtins.str
     """See the service."""
     def __init__(
@@ -1504,8 +1506,8 @@ class GetContextResponse(_message.Message):
     INCOMPLETE_RECORDS_FIELD_NUMBER: _builtins.int
     OLDER_LEFT_OUT_FIELD_NUMBER: _builtins.int
     incomplete_records: _builtins.int
-    """Records taken out because their tool-call group is incomplete: a call without its answer, or an answer without
-    its call.
+    """Records within the budget that were taken out because their tool-call group is incomplete: a call without its
+    answer, or an answer without its call.
     """
     older_left_out: _builtins.bool
     """Whether older records were left out by the budget."""

@@ -5,7 +5,7 @@ import warnings
 
 from ramet.session.v1 import session_pb2 as ramet_dot_session_dot_v1_dot_session__pb2
 
-GRPC_GENERATED_VERSION = '1.76.0'
+GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -32,6 +32,11 @@ class SessionStorageStub(object):
     nothing and answers with the ids, seqs and versions of the first result; with another body it is refused
     (ALREADY_EXISTS, REQUEST_ID_REUSED). Without one a repeated call is a new call. Writes to an archived session are
     refused (FAILED_PRECONDITION, SESSION_ARCHIVED); calls on an unknown session answer NOT_FOUND (SESSION_NOT_FOUND).
+
+    A tool-call group is an ASSISTANT record with tool calls and the TOOL records that follow and answer them. An answer
+    belongs to the nearest earlier call of its id that has none yet. Groups may interleave, but any record that neither
+    calls nor answers ends them all: an answer after it answers nothing. A group is incomplete while a call lacks its
+    answer; a TOOL record that answers nothing is incomplete by itself.
     """
 
     def __init__(self, channel):
@@ -179,6 +184,11 @@ class SessionStorageServicer(object):
     nothing and answers with the ids, seqs and versions of the first result; with another body it is refused
     (ALREADY_EXISTS, REQUEST_ID_REUSED). Without one a repeated call is a new call. Writes to an archived session are
     refused (FAILED_PRECONDITION, SESSION_ARCHIVED); calls on an unknown session answer NOT_FOUND (SESSION_NOT_FOUND).
+
+    A tool-call group is an ASSISTANT record with tool calls and the TOOL records that follow and answer them. An answer
+    belongs to the nearest earlier call of its id that has none yet. Groups may interleave, but any record that neither
+    calls nor answers ends them all: an answer after it answers nothing. A group is incomplete while a call lacks its
+    answer; a TOOL record that answers nothing is incomplete by itself.
     """
 
     def GetSession(self, request, context):
@@ -515,6 +525,11 @@ class SessionStorage(object):
     nothing and answers with the ids, seqs and versions of the first result; with another body it is refused
     (ALREADY_EXISTS, REQUEST_ID_REUSED). Without one a repeated call is a new call. Writes to an archived session are
     refused (FAILED_PRECONDITION, SESSION_ARCHIVED); calls on an unknown session answer NOT_FOUND (SESSION_NOT_FOUND).
+
+    A tool-call group is an ASSISTANT record with tool calls and the TOOL records that follow and answer them. An answer
+    belongs to the nearest earlier call of its id that has none yet. Groups may interleave, but any record that neither
+    calls nor answers ends them all: an answer after it answers nothing. A group is incomplete while a call lacks its
+    answer; a TOOL record that answers nothing is incomplete by itself.
     """
 
     @staticmethod

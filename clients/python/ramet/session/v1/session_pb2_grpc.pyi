@@ -38,6 +38,11 @@ class SessionStorageStub:
     nothing and answers with the ids, seqs and versions of the first result; with another body it is refused
     (ALREADY_EXISTS, REQUEST_ID_REUSED). Without one a repeated call is a new call. Writes to an archived session are
     refused (FAILED_PRECONDITION, SESSION_ARCHIVED); calls on an unknown session answer NOT_FOUND (SESSION_NOT_FOUND).
+
+    A tool-call group is an ASSISTANT record with tool calls and the TOOL records that follow and answer them. An answer
+    belongs to the nearest earlier call of its id that has none yet. Groups may interleave, but any record that neither
+    calls nor answers ends them all: an answer after it answers nothing. A group is incomplete while a call lacks its
+    answer; a TOOL record that answers nothing is incomplete by itself.
     """
 
     @_typing.overload
@@ -113,6 +118,11 @@ class SessionStorageAsyncStub(SessionStorageStub):
     nothing and answers with the ids, seqs and versions of the first result; with another body it is refused
     (ALREADY_EXISTS, REQUEST_ID_REUSED). Without one a repeated call is a new call. Writes to an archived session are
     refused (FAILED_PRECONDITION, SESSION_ARCHIVED); calls on an unknown session answer NOT_FOUND (SESSION_NOT_FOUND).
+
+    A tool-call group is an ASSISTANT record with tool calls and the TOOL records that follow and answer them. An answer
+    belongs to the nearest earlier call of its id that has none yet. Groups may interleave, but any record that neither
+    calls nor answers ends them all: an answer after it answers nothing. A group is incomplete while a call lacks its
+    answer; a TOOL record that answers nothing is incomplete by itself.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -184,6 +194,11 @@ class SessionStorageServicer(metaclass=_abc_1.ABCMeta):
     nothing and answers with the ids, seqs and versions of the first result; with another body it is refused
     (ALREADY_EXISTS, REQUEST_ID_REUSED). Without one a repeated call is a new call. Writes to an archived session are
     refused (FAILED_PRECONDITION, SESSION_ARCHIVED); calls on an unknown session answer NOT_FOUND (SESSION_NOT_FOUND).
+
+    A tool-call group is an ASSISTANT record with tool calls and the TOOL records that follow and answer them. An answer
+    belongs to the nearest earlier call of its id that has none yet. Groups may interleave, but any record that neither
+    calls nor answers ends them all: an answer after it answers nothing. A group is incomplete while a call lacks its
+    answer; a TOOL record that answers nothing is incomplete by itself.
     """
 
     @_abc_1.abstractmethod

@@ -134,7 +134,9 @@ class Node(_message.Message):
     depth: _builtins.int
     """0 for a root."""
     index: _builtins.int
-    """The place among the siblings, or among the roots of the space, from 0."""
+    """The place among the siblings, or among the roots of the space, from 0. Siblings that still await their content have
+    one too, so what a reader sees may have gaps.
+    """
     label: _builtins.str
     """For people; at most 256 characters, no NUL. May be empty."""
     source_session_id: _builtins.str
@@ -300,7 +302,8 @@ class CreateSessionRequest(_message.Message):
     """The session that this one is forked from; need not exist."""
     awaits_content: _builtins.bool
     """No reader sees the node until its session exists; if that never comes, the node is swept after a while (10 minutes,
-    a server setting).
+    a server setting). Where the session exists already: ALREADY_EXISTS (SESSION_EXISTS). A session that is deleted alone,
+    before anything was done to the node, leaves the node as one that waits.
     """
     request_id: _builtins.str
     """See the service."""
@@ -940,6 +943,7 @@ class DeleteNodeRequest(_message.Message):
     DELETE_SESSIONS_FIELD_NUMBER: _builtins.int
     EXPECTED_VERSION_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ONLY_AWAITING_FIELD_NUMBER: _builtins.int
     node_id: _builtins.str
     """Required."""
     policy: Global___DeletePolicy.ValueType
@@ -952,6 +956,10 @@ class DeleteNodeRequest(_message.Message):
     """Only this version (ABORTED, STALE_VERSION)."""
     request_id: _builtins.str
     """See the service."""
+    only_awaiting: _builtins.bool
+    """Only a node that still awaits its content: so its maker takes it back when the content was refused. Any other node,
+    a visible one among them, is then NOT_FOUND (NODE_NOT_FOUND).
+    """
     def __init__(
         self,
         *,
@@ -960,10 +968,11 @@ class DeleteNodeRequest(_message.Message):
         delete_sessions: _builtins.bool = ...,
         expected_version: _builtins.int | None = ...,
         request_id: _builtins.str = ...,
+        only_awaiting: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_version", b"_expected_version", "expected_version", b"expected_version"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_version", b"_expected_version", "delete_sessions", b"delete_sessions", "expected_version", b"expected_version", "node_id", b"node_id", "policy", b"policy", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_version", b"_expected_version", "delete_sessions", b"delete_sessions", "expected_version", b"expected_version", "node_id", b"node_id", "only_awaiting", b"only_awaiting", "policy", b"policy", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_version: _TypeAlias = _typing.Literal["expected_version"]  # noqa: Y015
     _WhichOneofArgType__expected_version: _TypeAlias = _typing.Literal["_expected_version", b"_expected_version"]  # noqa: Y015
@@ -1099,7 +1108,7 @@ class PutConfigRequest(_message.Message):
     """See the service."""
     @_builtins.property
     def config(self) -> Global___Config:
-        """Replaces the whole config; what is absent in it is no longer set."""
+        """Required; all in it may be absent. Replaces the whole config: what is absent in it is no longer set."""
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ import warnings
 
 from ramet.tree.v1 import tree_pb2 as ramet_dot_tree_dot_v1_dot_tree__pb2
 
-GRPC_GENERATED_VERSION = '1.76.0'
+GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 

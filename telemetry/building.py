@@ -19,6 +19,7 @@ from telemetry.rules.tools import ToolRules
 from telemetry.servicer import TelemetryServicer
 from telemetry.store.answers import SqlAnswersStore
 from telemetry.store.retention import SqlRetentionStore
+from telemetry.store.sweeping import SqlSweep
 from telemetry.store.unit import SqlStore
 from telemetry.tail_hub import TailHub
 
@@ -30,7 +31,8 @@ def build(database: Database, limits: Limits, clock: Clock) -> TelemetryServicer
 
 def build_sweep(database: Database, limits: Limits, clock: Clock) -> RetentionRules:
     """Returns the service's part of the background sweep."""
-    return RetentionRules(SqlRetentionStore(database), limits, clock)
+    notes = SqlSweep(database, clock, limits.request_id_hours)
+    return RetentionRules(SqlRetentionStore(database), notes, limits, clock)
 
 
 def _ingest(database: Database, limits: Limits, clock: Clock) -> IngestServicer:

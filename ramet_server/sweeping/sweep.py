@@ -50,7 +50,9 @@ class Counts:
     deleted_diagnoses: int = 0
     """Diagnoses that went with their conversations."""
     forgotten_events: int = 0
-    """Ids of events, and producers, whose time was over."""
+    """Ids of events whose time was over."""
+    forgotten_producers: int = 0
+    """Producers of events that were not heard of for long."""
 
     def __add__(self, other: "Counts") -> "Counts":
         """Adds each count."""
@@ -156,8 +158,10 @@ class Sweep:
         return Counts(expired_diagnoses=deleted), more
 
     def _events(self, call: Call) -> tuple[Counts, bool]:
-        forgotten = self._telemetry.forget(call, _EVENTS)
-        return Counts(forgotten_events=forgotten), forgotten >= _EVENTS
+        events = self._telemetry.forget_events(call, _EVENTS)
+        producers = self._telemetry.forget_producers(call, _EVENTS)
+        counts = Counts(forgotten_events=events, forgotten_producers=producers)
+        return counts, max(events, producers) >= _EVENTS
 
     def foretell(self, call: Call) -> Foretold:
         """Counts what a pass would take of telemetry, and changes nothing."""

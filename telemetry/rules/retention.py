@@ -10,9 +10,6 @@ from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from ramet_server.domain.retention import OnDelete
 
-PRODUCER_DAYS = 90
-"""Days after which a silent producer is forgotten; one that comes back later is asked for its first event."""
-
 _AT_ONCE = 100
 """Diagnoses that one transaction deletes."""
 
@@ -38,7 +35,7 @@ class Conversation:
 
 
 class Remains(Protocol):
-    """Rows that may have to go; all but the last two methods are about one space."""
+    """Rows that may have to go; all but the last method are about one space."""
 
     def expired(self, before: datetime, limit: int) -> Sequence[str]:
         """Returns diagnoses whose last change lies before a moment, oldest first."""
@@ -72,8 +69,16 @@ class Remains(Protocol):
         """Returns the next space, by name, that has diagnoses."""
         ...
 
-    def forget(self, events_before: datetime, producers_before: datetime, limit: int) -> int:
-        """Removes old notes of events, and of producers; returns how many, at most ``limit`` of each."""
+
+class Notes(Protocol):
+    """What ingest remembers for a time only."""
+
+    def forget_events(self, call: Call, limit: int) -> int:
+        """Forgets the ids of some ``limit`` events whose time is over; returns how many."""
+        ...
+
+    def forget_producers(self, call: Call, limit: int) -> int:
+        """Forgets some ``limit`` producers that were not heard of for long; returns how many."""
         ...
 
 
@@ -92,8 +97,9 @@ class RetentionStore(Protocol):
 class RetentionRules:
     """What the sweep of all spaces asks for; every step may be repeated, by many servers at once."""
 
-    def __init__(self, store: RetentionStore, limits: Limits, clock: Clock) -> None:
+    def __init__(self, store: RetentionStore, notes: Notes, limits: Limits, clock: Clock) -> None:
         self._store = store
+        self._notes = notes
         self._limits = limits
         self._clock = clock
 
@@ -143,12 +149,13 @@ class RetentionRules:
             return 0
         return self._store.read(call, lambda unit: unit.count_of(conversation))
 
-    def forget(self, call: Call, limit: int) -> int:
-        """Removes some notes by which repeated events are known, and producers; see ``Remains.forget``."""
-        now = self._clock.now()
-        events = now - timedelta(hours=self._limits.request_id_hours)
-        producers = now - timedelta(days=PRODUCER_DAYS)
-        return self._store.write(call, lambda unit: unit.forget(events, producers, limit))
+    def forget_events(self, call: Call, limit: int) -> int:
+        """Forgets the ids of some ``limit`` events whose time is over; returns how many."""
+        return self._notes.forget_events(call, limit)
+
+    def forget_producers(self, call: Call, limit: int) -> int:
+        """Forgets some ``limit`` producers that were not heard of for long; returns how many."""
+        return self._notes.forget_producers(call, limit)
 
     def _expired(self, call: Call, before: datetime) -> Sequence[str]:
         return self._store.read(call, lambda unit: unit.expired(before, _AT_ONCE))

@@ -4,15 +4,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, select, update
 
 from ramet_server.database.database import Database
 from ramet_server.database.tables.telemetry import (
     agent_step,
     diagnosis_feedback,
     diagnosis_session,
-    telemetry_event,
-    telemetry_producer,
     tool_invocation,
 )
 from ramet_server.domain.call import Call
@@ -20,7 +18,6 @@ from telemetry.rules.retention import Conversation, Remains
 
 _D = diagnosis_session.c
 _PARTS = (tool_invocation, agent_step, diagnosis_feedback)
-_DELETES_AT_ONCE = 100
 
 T = TypeVar("T")
 
@@ -76,13 +73,6 @@ class SqlRemains:
         ).scalar_one()
         return found
 
-    def forget(self, events_before: datetime, producers_before: datetime, limit: int) -> int:
-        """Removes old notes of events, and of producers; returns how many, at most ``limit`` of each."""
-        event, producer = telemetry_event.c.created_at, telemetry_producer.c.updated_at
-        return _purge(self._connection, telemetry_event, event, events_before, limit) + _purge(
-            self._connection, telemetry_producer, producer, producers_before, limit
-        )
-
     def _delete(self, session_ids: Sequence[str], still: Sequence[ColumnElement[bool]]) -> int:
         # Under the locks that ingest takes, in its order, so that nothing is told of them meanwhile.
         locked = select(_D.session_id).where(_D.session_id.in_(session_ids), *still)
@@ -127,19 +117,3 @@ class SqlRetentionStore:
     def write(self, call: Call, fn: Callable[[Remains], T]) -> T:
         """Runs ``fn`` and commits; ``fn`` may run more than once."""
         return self._database.write(call, lambda connection: fn(SqlRemains(connection, call.space)))
-
-
-def _purge(connection: Connection, table: Table, age: ColumnElement[Any], before: datetime, limit: int) -> int:
-    """Deletes at most ``limit`` rows that are as old, of all spaces; returns how many."""
-    key = tuple(table.primary_key.columns)
-    # Read first, so that the deletes lock rows by their primary key only.
-    rows = connection.execute(select(*key).where(age <= before).order_by(age).limit(limit)).all()
-    deleted = 0
-    for start in range(0, len(rows), _DELETES_AT_ONCE):
-        # One OR per row, because SQLite scans the whole table for a list of row values.
-        keys = [
-            and_(*(column == part for column, part in zip(key, row, strict=True)))
-            for row in rows[start : start + _DELETES_AT_ONCE]
-        ]
-        deleted += connection.execute(delete(table).where(or_(*keys), age <= before)).rowcount
-    return deleted

@@ -131,6 +131,7 @@ def test_the_command_makes_one_pass_and_prints_counts(world: World, database_url
         "detached_diagnoses=0",
         "deleted_diagnoses=0",
         "forgotten_events=0",
+        "forgotten_producers=0",
     ]
     assert world.sessions() == []
     assert world.forest.roots() == []

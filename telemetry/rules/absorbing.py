@@ -100,7 +100,7 @@ def _absorb_steps_and_tools(unit: UnitOfWork, events: Sequence[Event], ids: RowI
     makers = {key for event in events for key in _maker(event)}
     known = unit.steps.of({key for key, _ in step_events} | makers)
     steps = _merged(known, step_events, step_parts, ids, now)
-    unit.steps.save([replace(row, merged=_finished(row)) for row in steps.values()], now)
+    unit.steps.save([row.with_merged(_finished(row)) for row in steps.values()], now)
     step_ids = {key: row.id for key, row in (known | steps).items()}
     if tool_events:
         tools = _merged(unit.tool_calls.of({key for key, _ in tool_events}), tool_events, tool_parts, ids, now)
@@ -130,7 +130,7 @@ def _merged(
 
 
 def _finished(row: KeyedRow) -> Merged:
-    return replace(row.merged, columns=step_columns(row.merged.columns))
+    return Merged(step_columns(row.merged.columns), row.merged.stamps)
 
 
 def _keyed(events: Sequence[Event], key: Callable[[Event], str | None]) -> Iterator[tuple[Key, Event]]:

@@ -1,7 +1,7 @@
 """What ingest asks of a store. All rows are those of the call's space."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -55,7 +55,7 @@ class KeyedRow:
 
     def with_merged(self, merged: Merged) -> "KeyedRow":
         """Returns the row with other columns."""
-        return replace(self, merged=merged)
+        return KeyedRow(self.id, self.session_id, self.key, merged, self.created_at, self.stored)
 
 
 @dataclass(frozen=True, slots=True)

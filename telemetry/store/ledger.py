@@ -3,12 +3,28 @@
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, and_, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
 from ramet_server.database.tables.telemetry import telemetry_event, telemetry_producer
 from telemetry.rules.ports import KeyTaken, Producer
+
+# Statements are built once: in a batch of one event, building them would take longer than running them.
+_FIND = select(telemetry_event.c.event_id, telemetry_event.c.body_hash).where(
+    telemetry_event.c.space_id == bindparam("space"), telemetry_event.c.event_id.in_(bindparam("ids", expanding=True))
+)
+_ADD = insert(telemetry_event)
+
+_P = telemetry_producer.c
+_PRODUCER = and_(_P.space_id == bindparam("space"), _P.producer_id == bindparam("producer"))
+_LOCK = select(_P.producer_id, _P.committed_through_seq, _P.holder, _P.dropped_count).where(_PRODUCER).with_for_update()
+
+_SAVE = (
+    update(telemetry_producer)
+    .where(_PRODUCER)
+    .values({name: bindparam(name) for name in ("committed_through_seq", "holder", "dropped_count", "updated_at")})
+)
 
 
 class SqlLedger:
@@ -22,10 +38,8 @@ class SqlLedger:
         """Returns the body hashes of those that are known."""
         if not event_ids:
             return {}
-        query = select(telemetry_event.c.event_id, telemetry_event.c.body_hash).where(
-            telemetry_event.c.space_id == self._space, telemetry_event.c.event_id.in_(sorted(event_ids))
-        )
-        return {row.event_id: row.body_hash for row in self._connection.execute(query)}
+        found = self._connection.execute(_FIND, {"space": self._space, "ids": sorted(event_ids)})
+        return {row.event_id: row.body_hash for row in found}
 
     def add(self, hashes: Mapping[str, str], now: datetime) -> None:
         """Notes events by id; raises KeyTaken where another transaction noted one of them first."""
@@ -35,7 +49,7 @@ class SqlLedger:
             for event_id, body_hash in sorted(hashes.items())
         ]
         try:
-            self._connection.execute(insert(telemetry_event), rows)
+            self._connection.execute(_ADD, rows)
         except IntegrityError as error:
             if is_duplicate(error):
                 raise KeyTaken from error
@@ -51,9 +65,7 @@ class SqlProducers:
 
     def lock(self, producer_id: str) -> Producer | None:
         """Returns the producer; all its other streams wait until this unit ends."""
-        t = telemetry_producer.c
-        query = select(t.producer_id, t.committed_through_seq, t.holder, t.dropped_count)
-        row = self._connection.execute(query.where(self._key(producer_id)).with_for_update()).one_or_none()
+        row = self._connection.execute(_LOCK, {"space": self._space, "producer": producer_id}).one_or_none()
         return None if row is None else Producer(**row._asdict())
 
     def insert(self, producer: Producer, now: datetime) -> None:
@@ -71,12 +83,8 @@ class SqlProducers:
 
     def save(self, producer: Producer, now: datetime) -> None:
         """Stores a locked producer."""
-        self._connection.execute(
-            update(telemetry_producer).where(self._key(producer.producer_id)).values(**_values(producer, now))
-        )
-
-    def _key(self, producer_id: str) -> ColumnElement[bool]:
-        return and_(telemetry_producer.c.space_id == self._space, telemetry_producer.c.producer_id == producer_id)
+        key = {"space": self._space, "producer": producer.producer_id}
+        self._connection.execute(_SAVE, key | _values(producer, now))
 
 
 def _values(producer: Producer, now: datetime) -> dict[str, object]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, bindparam, func, literal_column, select
 
 from ramet_server.database.rewriting import insert_missing, rewrite
 from ramet_server.database.tables.telemetry import agent_step, diagnosis_feedback, diagnosis_session, tool_invocation
@@ -36,6 +36,35 @@ def _keep_said(new: ColumnElement[Any], old: ColumnElement[Any]) -> ColumnElemen
 _KEEP = {"self_evaluation": _keep_told, "query": _keep_said}
 
 
+def _meant(table: Table) -> ColumnElement[bool]:
+    return and_(table.c.space_id == bindparam("space"), table.c.session_id.in_(bindparam("ids", expanding=True)))
+
+
+# Statements are built once: in a batch of one event, building them would take longer than running them.
+_LOCK = (
+    select(*_READ)
+    .where(_meant(diagnosis_session))
+    .order_by(diagnosis_session.c.session_id)
+    # By another index, rows would be locked that are not meant, and in another order.
+    .with_hint(diagnosis_session, "FORCE INDEX (diagnosis_session_key)", "mysql")
+    .with_for_update()
+)
+_S, _T = agent_step.c, tool_invocation.c
+_OF_STEPS = (
+    select(
+        _S.session_id,
+        func.count().label("steps"),
+        func.count(_S.token_count).label("known"),
+        func.sum(_S.token_count).label("tokens"),
+        func.sum(_S.cost_micros).label("cost"),
+    )
+    .where(_meant(agent_step))
+    .group_by(_S.session_id)
+)
+_OF_TOOLS = select(_T.session_id, func.count().label("tools")).where(_meant(tool_invocation)).group_by(_T.session_id)
+_WORDS = select(diagnosis_feedback).where(_meant(diagnosis_feedback))
+
+
 class SqlDiagnoses:
     """Diagnoses of one space; implements ``rules.ports.Diagnoses``."""
 
@@ -45,16 +74,8 @@ class SqlDiagnoses:
 
     def lock(self, session_ids: Collection[str]) -> dict[str, DiagnosisRow]:
         """Returns those that exist, without their great texts, locked in the order of their ids."""
-        t = diagnosis_session
-        query = (
-            select(*_READ)
-            .where(t.c.space_id == self._space, t.c.session_id.in_(sorted(session_ids)))
-            .order_by(t.c.session_id)
-            # By another index, rows would be locked that are not meant, and in another order.
-            .with_hint(t, "FORCE INDEX (diagnosis_session_key)", "mysql")
-            .with_for_update()
-        )
-        return {row.session_id: _diagnosis_row(row) for row in self._connection.execute(query)}
+        found = self._connection.execute(_LOCK, self._among(session_ids))
+        return {row.session_id: _diagnosis_row(row) for row in found}
 
     def insert_missing(self, rows: Sequence[DiagnosisRow]) -> None:
         """Stores new rows where there are none of their session_id."""
@@ -75,27 +96,10 @@ class SqlDiagnoses:
 
     def totals(self, session_ids: Collection[str]) -> Mapping[str, Totals]:
         """Returns what the rows of diagnoses add up to; one without any may be missing."""
-        ids = sorted(session_ids)
-        s, t = agent_step.c, tool_invocation.c
-        of_steps = (
-            select(
-                s.session_id,
-                func.count().label("steps"),
-                func.count(s.token_count).label("known"),
-                func.sum(s.token_count).label("tokens"),
-                func.sum(s.cost_micros).label("cost"),
-            )
-            .where(s.space_id == self._space, s.session_id.in_(ids))
-            .group_by(s.session_id)
-        )
-        of_tools = (
-            select(t.session_id, func.count().label("tools"))
-            .where(t.space_id == self._space, t.session_id.in_(ids))
-            .group_by(t.session_id)
-        )
-        tools = {row.session_id: row.tools for row in self._connection.execute(of_tools)}
+        among = self._among(session_ids)
+        tools = {row.session_id: row.tools for row in self._connection.execute(_OF_TOOLS, among)}
         totals = {session_id: Totals(tool_call_count=count) for session_id, count in tools.items()}
-        for row in self._connection.execute(of_steps):
+        for row in self._connection.execute(_OF_STEPS, among):
             totals[row.session_id] = Totals(
                 row.steps, row.known, _int(row.tokens), _int(row.cost), tools.get(row.session_id, 0)
             )
@@ -105,6 +109,9 @@ class SqlDiagnoses:
         """Stores locked rows, with their totals; great texts that they do not give stay."""
         values = [self._values(row, totals.get(row.session_id, _NO_TOTALS), now) for row in rows]
         rewrite(self._connection, diagnosis_session, values, same=_FIXED, keep=_KEEP)
+
+    def _among(self, session_ids: Collection[str]) -> Mapping[str, Any]:
+        return {"space": self._space, "ids": sorted(session_ids)}
 
     def _values(self, row: DiagnosisRow, totals: Totals, now: datetime) -> dict[str, Any]:
         columns = row.merged.columns
@@ -141,8 +148,6 @@ class SqlWords:
 
     def of(self, session_ids: Collection[str]) -> list[Word]:
         """Returns all that is said of these diagnoses."""
-        t = diagnosis_feedback.c
-        query = select(diagnosis_feedback).where(t.space_id == self._space, t.session_id.in_(sorted(session_ids)))
         return [
             Word(
                 row.session_id,
@@ -150,7 +155,7 @@ class SqlWords:
                 row.updated_at,
                 row.event_id,
             )
-            for row in self._connection.execute(query)
+            for row in self._connection.execute(_WORDS, {"space": self._space, "ids": sorted(session_ids)})
         ]
 
     def save(self, words: Sequence[Word]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
@@ -40,6 +40,36 @@ def _keep_told(new: ColumnElement[Any], old: ColumnElement[Any]) -> ColumnElemen
 
 _KEEP = dict.fromkeys(_GREAT, _keep_told)
 
+_S, _T = agent_step.c, tool_invocation.c
+
+
+def _meant(table: Table, key: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Means rows of these sessions with these keys; others of the sessions may be among them.
+
+    SQLite scans the whole table for a list of pairs.
+    """
+    return and_(
+        table.c.space_id == bindparam("space"),
+        table.c.session_id.in_(bindparam("sessions", expanding=True)),
+        key.in_(bindparam("keys", expanding=True)),
+    )
+
+
+# Statements are built once: in a batch of one event, building them would take longer than running them.
+_STEPS = select(*_STEP_READ).where(_meant(agent_step, _S.step_key))
+_TOOLS = select(_T.id, _T.session_id, _T.invocation_key, _T.created_at, _T.merged_from).where(
+    _meant(tool_invocation, _T.invocation_key)
+)
+_ITS_STEP = select(_S.id).where(
+    _S.space_id == bindparam("space"), _S.session_id == _T.session_id, _S.step_key == _T.step_key
+)
+_ADOPT = (
+    update(tool_invocation)
+    .where(_meant(tool_invocation, _T.step_key), _T.step_id.is_(None))
+    .values(step_id=_ITS_STEP.scalar_subquery(), updated_at=bindparam("now"))
+)
+_INSERTS = {table.name: insert(table) for table in (agent_step, tool_invocation)}
+
 
 class SqlSteps:
     """Steps of one space; implements ``rules.ports.Steps``."""
@@ -52,10 +82,7 @@ class SqlSteps:
         """Returns those that exist, without their great texts."""
         if not keys:
             return {}
-        t = agent_step.c
-        found = self._connection.execute(
-            _among(select(*_STEP_READ), self._space, keys, t.space_id, t.session_id, t.step_key)
-        )
+        found = self._connection.execute(_STEPS, _among(self._space, keys))
         return {(row.session_id, row.step_key): _step(row) for row in found if (row.session_id, row.step_key) in keys}
 
     def save(self, rows: Sequence[KeyedRow], now: datetime) -> None:
@@ -93,9 +120,7 @@ class SqlToolCalls:
 
     def of(self, keys: Collection[Key]) -> dict[Key, KeyedRow]:
         """Returns those that exist, without their columns: another event replaces all of them."""
-        t = tool_invocation.c
-        query = select(t.id, t.session_id, t.invocation_key, t.created_at, t.merged_from)
-        rows = self._connection.execute(_among(query, self._space, keys, t.space_id, t.session_id, t.invocation_key))
+        rows = self._connection.execute(_TOOLS, _among(self._space, keys))
         return {
             key: KeyedRow(row.id, *key, Merged({}, unpack(row.merged_from)), row.created_at)
             for row in rows
@@ -111,22 +136,7 @@ class SqlToolCalls:
 
     def adopt(self, steps: Collection[Key], now: datetime) -> None:
         """Gives tool calls that came before these steps the ids of their steps."""
-        t, s = tool_invocation.c, agent_step.c
-        step_id = (
-            select(s.id)
-            .where(s.space_id == self._space, s.session_id == t.session_id, s.step_key == t.step_key)
-            .scalar_subquery()
-        )
-        self._connection.execute(
-            update(tool_invocation)
-            .where(
-                t.space_id == self._space,
-                t.session_id.in_(sorted({session_id for session_id, _ in steps})),
-                t.step_key.in_(sorted({step_key for _, step_key in steps})),
-                t.step_id.is_(None),
-            )
-            .values(step_id=step_id, updated_at=now)
-        )
+        self._connection.execute(_ADOPT, {**_among(self._space, steps), "now": now})
 
     def _values(self, row: KeyedRow, step_ids: Mapping[Key, int], now: datetime) -> dict[str, Any]:
         columns = row.merged.columns
@@ -143,27 +153,16 @@ class SqlToolCalls:
         }
 
 
-def _among(
-    query: Select[Any],
-    space: str,
-    keys: Collection[Key],
-    space_id: ColumnElement[str],
-    session_id: ColumnElement[str],
-    key: ColumnElement[str],
-) -> Select[Any]:
-    """Restricts a query to rows of these sessions with these keys; some that are not meant may be among them.
-
-    SQLite scans the whole table for a list of pairs.
-    """
-    sessions = sorted({each for each, _ in keys})
-    return query.where(space_id == space, session_id.in_(sessions), key.in_(sorted({each for _, each in keys})))
+def _among(space: str, keys: Collection[Key]) -> dict[str, Any]:
+    sessions, own = {session_id for session_id, _ in keys}, {key for _, key in keys}
+    return {"space": space, "sessions": sorted(sessions), "keys": sorted(own)}
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
         return
     try:
-        connection.execute(insert(table), [dict(row) for row in rows])
+        connection.execute(_INSERTS[table.name], [dict(row) for row in rows])
     except IntegrityError as error:
         if is_duplicate(error):
             raise KeyTaken from error

@@ -4,12 +4,13 @@ from google.protobuf import json_format, message_factory
 from google.protobuf.descriptor import ServiceDescriptor
 
 from ramet.session.v1 import session_pb2
+from ramet.telemetry.v1 import telemetry_pb2
 from ramet.tree.v1 import tree_pb2
 from tests.clients.calls import ExampleCall, example_calls
 
 
 def _services() -> dict[str, ServiceDescriptor]:
-    files = (session_pb2.DESCRIPTOR, tree_pb2.DESCRIPTOR)
+    files = (session_pb2.DESCRIPTOR, tree_pb2.DESCRIPTOR, telemetry_pb2.DESCRIPTOR)
     return {service.full_name: service for file in files for service in file.services_by_name.values()}
 
 

@@ -10,9 +10,17 @@ import grpc
 from ramet.client.client import DEFAULT_SPACE, DEFAULT_TIMEOUT_S, Client, connect
 from ramet.client.loop_thread import LoopThread, blocking, iterating
 from ramet.client.sessions import SessionStorageClient as _Sessions
+from ramet.client.telemetry import TelemetryClient as _Telemetry
 from ramet.client.trees import SessionTreeClient as _Tree
 
-__all__ = ["BlockingClient", "BlockingPart", "BlockingSessionStorage", "BlockingSessionTree", "connect_blocking"]
+__all__ = [
+    "BlockingClient",
+    "BlockingPart",
+    "BlockingSessionStorage",
+    "BlockingSessionTree",
+    "BlockingTelemetry",
+    "connect_blocking",
+]
 
 
 def connect_blocking(
@@ -20,6 +28,7 @@ def connect_blocking(
     *,
     session: str | None = None,
     tree: str | None = None,
+    telemetry: str | None = None,
     space: str = DEFAULT_SPACE,
     timeout: float = DEFAULT_TIMEOUT_S,
     credentials: grpc.ChannelCredentials | None = None,
@@ -29,7 +38,15 @@ def connect_blocking(
     ``with ramet.connect_blocking("127.0.0.1:50051") as client: ...``. It may be used from any thread. Make it after a
     fork of the process, not before.
     """
-    client = connect(address, session=session, tree=tree, space=space, timeout=timeout, credentials=credentials)
+    client = connect(
+        address,
+        session=session,
+        tree=tree,
+        telemetry=telemetry,
+        space=space,
+        timeout=timeout,
+        credentials=credentials,
+    )
     return BlockingClient(client, _Lease())
 
 
@@ -105,6 +122,23 @@ class BlockingSessionTree(BlockingPart):
     get_server_info = blocking(_Tree.get_server_info)
 
 
+class BlockingTelemetry(BlockingPart):
+    """What agents did, blocking: see :class:`TelemetryClient`."""
+
+    get_diagnosis = blocking(_Telemetry.get_diagnosis)
+    list_diagnoses = blocking(_Telemetry.list_diagnoses)
+    iter_diagnoses = iterating(_Telemetry.iter_diagnoses)
+    get_decision_chain = blocking(_Telemetry.get_decision_chain)
+    iter_steps = iterating(_Telemetry.iter_steps)
+    list_tool_invocations = blocking(_Telemetry.list_tool_invocations)
+    iter_tool_invocations = iterating(_Telemetry.iter_tool_invocations)
+    put_feedback = blocking(_Telemetry.put_feedback)
+    put_self_evaluation = blocking(_Telemetry.put_self_evaluation)
+    query_metrics = blocking(_Telemetry.query_metrics)
+    tail = iterating(_Telemetry.tail)
+    get_server_info = blocking(_Telemetry.get_server_info)
+
+
 class BlockingClient:
     """A blocking client of Ramet, made by :func:`connect_blocking`. It may be used from any thread."""
 
@@ -117,6 +151,8 @@ class BlockingClient:
         """The content of sessions: the contract SessionStorage."""
         self.tree = BlockingSessionTree(lease.loop_thread, lambda: client.tree)
         """The forest: the contract SessionTree."""
+        self.telemetry = BlockingTelemetry(lease.loop_thread, lambda: client.telemetry)
+        """What agents did: the contract Telemetry, its answers."""
 
     @property
     def asyncio_client(self) -> Client:

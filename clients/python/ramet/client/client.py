@@ -1,4 +1,4 @@
-"""The asyncio client: connections to the two services, and the contracts over them."""
+"""The asyncio client: connections to the services, and the contracts over them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ import grpc
 from ramet.client.calls import Caller, Settings
 from ramet.client.channel import open_channel
 from ramet.client.sessions import SessionStorageClient
+from ramet.client.telemetry import TelemetryClient
 from ramet.client.trees import SessionTreeClient
 
 __all__ = ["DEFAULT_SPACE", "DEFAULT_TIMEOUT_S", "Client", "connect"]
@@ -28,6 +29,7 @@ def connect(
     *,
     session: str | None = None,
     tree: str | None = None,
+    telemetry: str | None = None,
     space: str = DEFAULT_SPACE,
     timeout: float = DEFAULT_TIMEOUT_S,
     credentials: grpc.ChannelCredentials | None = None,
@@ -39,8 +41,8 @@ def connect(
     what the calls are about, ``timeout`` the deadline of each in seconds, retries included. Without ``credentials`` the
     connection is not encrypted. An address is any target that gRPC takes, as ``dns:///ramet:50051``.
     """
-    addresses = _Addresses(session or address, tree or address)
-    if addresses.session is None and addresses.tree is None:
+    addresses = _Addresses(session or address, tree or address, telemetry or address)
+    if addresses == _Addresses(None, None, None):
         raise ValueError("connect() needs an address, as in connect('127.0.0.1:50051')")
     return Client(_Connection(addresses, credentials, tuple(interceptors)), Settings(space, timeout))
 
@@ -53,6 +55,7 @@ class Client:
         self._settings = settings
         self._sessions: SessionStorageClient | None = None
         self._tree: SessionTreeClient | None = None
+        self._telemetry: TelemetryClient | None = None
 
     @property
     def sessions(self) -> SessionStorageClient:
@@ -69,6 +72,14 @@ class Client:
         if self._tree is None:
             self._tree = SessionTreeClient(channel, Caller(self._settings))
         return self._tree
+
+    @property
+    def telemetry(self) -> TelemetryClient:
+        """What agents did: the contract Telemetry, its answers."""
+        channel = self._connection.telemetry_channel()
+        if self._telemetry is None:
+            self._telemetry = TelemetryClient(channel, Caller(self._settings))
+        return self._telemetry
 
     @property
     def space(self) -> str:
@@ -103,10 +114,11 @@ class Client:
 class _Addresses:
     session: str | None
     tree: str | None
+    telemetry: str | None
 
 
 class _Connection:
-    """The channels of a client; one where both services share an address."""
+    """The channels of a client; one where services share an address."""
 
     def __init__(
         self,
@@ -126,6 +138,9 @@ class _Connection:
 
     def tree_channel(self) -> grpc.aio.Channel:
         return self._channel(self._addresses.tree, "tree")
+
+    def telemetry_channel(self) -> grpc.aio.Channel:
+        return self._channel(self._addresses.telemetry, "telemetry")
 
     async def close(self) -> None:
         self._closed = True

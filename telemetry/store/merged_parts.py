@@ -63,9 +63,10 @@ _TOOLS = select(_T.id, _T.session_id, _T.invocation_key, _T.created_at, _T.merge
 _ITS_STEP = select(_S.id).where(
     _S.space_id == bindparam("space"), _S.session_id == _T.session_id, _S.step_key == _T.step_key
 )
+_ORPHANS = select(_T.id, _T.session_id, _T.step_key).where(_meant(tool_invocation, _T.step_key), _T.step_id.is_(None))
 _ADOPT = (
     update(tool_invocation)
-    .where(_meant(tool_invocation, _T.step_key), _T.step_id.is_(None))
+    .where(_T.id.in_(bindparam("orphans", expanding=True)))
     .values(step_id=_ITS_STEP.scalar_subquery(), updated_at=bindparam("now"))
 )
 _INSERTS = {table.name: insert(table) for table in (agent_step, tool_invocation)}
@@ -136,7 +137,11 @@ class SqlToolCalls:
 
     def adopt(self, steps: Collection[Key], now: datetime) -> None:
         """Gives tool calls that came before these steps the ids of their steps."""
-        self._connection.execute(_ADOPT, {**_among(self._space, steps), "now": now})
+        # Read first: most steps come before their tool calls, and an update would lock what it only looks at.
+        found = self._connection.execute(_ORPHANS, _among(self._space, steps))
+        orphans = sorted(row.id for row in found if (row.session_id, row.step_key) in steps)
+        if orphans:
+            self._connection.execute(_ADOPT, {"space": self._space, "orphans": orphans, "now": now})
 
     def _values(self, row: KeyedRow, step_ids: Mapping[Key, int], now: datetime) -> dict[str, Any]:
         columns = row.merged.columns

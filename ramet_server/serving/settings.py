@@ -82,6 +82,8 @@ class Settings:
             request_id_hours=self.request_id_hours,
             await_content_seconds=self.await_content_seconds,
             abandoned_after_seconds=self.telemetry_abandoned_seconds,
+            # A batch as large as it may be must fit into a message.
+            max_batch_bytes=min(Limits.max_batch_bytes, self.max_message_bytes * 3 // 4),
             retention=Retention(days, days_of, OnDelete(self.telemetry_on_delete)),
         )
 

@@ -215,7 +215,9 @@ def _server_threads() -> list[str]:
     return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith(names))
 
 
-def test_a_client_that_leaves_holds_nothing(channel: grpc.Channel, world: World) -> None:
+def test_a_client_that_leaves_holds_nothing_and_is_no_fault(
+    channel: grpc.Channel, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     gone = Teller(channel)
     gone.send(1, *e.steps(20))
     gone.leave()
@@ -225,6 +227,7 @@ def test_a_client_that_leaves_holds_nothing(channel: grpc.Channel, world: World)
     back.tell(1, *e.steps(20))
     back.close()
     assert world.diagnosis()["step_count"] == 20
+    assert [record.message for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == []
 
 
 def test_the_rows_are_there_when_the_ack_is(channel: grpc.Channel, world: World) -> None:

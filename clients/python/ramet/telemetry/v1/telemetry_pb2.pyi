@@ -834,7 +834,7 @@ class EventBatch(_message.Message):
     """The seq of the first event; the others follow one by one. The first seq of a producer is 1."""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___Event]:
-        """At most 1,000 events, together at most 4 MiB."""
+        """At most 1,000 events, together at most 4 MiB as Welcome tells; more ends the stream (INVALID_ARGUMENT, TOO_LARGE)."""
 
     def __init__(
         self,
@@ -998,7 +998,7 @@ class Ack(_message.Message):
     """Everything up to this seq is committed or refused."""
     @_builtins.property
     def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]:
-        """What was refused since the last Ack."""
+        """What was refused of what came since the last Ack; what is sent again is refused again."""
 
     def __init__(
         self,
@@ -1022,7 +1022,7 @@ class Throttle(_message.Message):
 
     WAIT_MS_FIELD_NUMBER: _builtins.int
     wait_ms: _builtins.int
-    """Send nothing for this long."""
+    """Send nothing for this long. What was sent need not be sent again: the server tries it again itself."""
     def __init__(
         self,
         *,
@@ -1038,7 +1038,7 @@ Global___Throttle: _TypeAlias = Throttle  # noqa: Y015
 
 @_typing.final
 class Gap(_message.Message):
-    """The producer left a gap."""
+    """The producer left a gap. Each batch behind the gap is answered so and not taken; what is sent twice is skipped."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -5,7 +5,7 @@ import warnings
 
 from ramet.telemetry.v1 import telemetry_pb2 as ramet_dot_telemetry_dot_v1_dot_telemetry__pb2
 
-GRPC_GENERATED_VERSION = '1.76.0'
+GRPC_GENERATED_VERSION = '1.80.0'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -28,8 +28,13 @@ if _version_not_supported:
 class TelemetryStub(object):
     """Takes events of agents in, and answers what happened, how well and at what cost.
 
-    Events merge in any order of arrival to the same rows. An event that is refused never holds up its neighbours; the
-    same event again changes nothing; another event under the same event_id is a conflict, and the first one stays.
+    Events merge in any order of arrival to the same rows. Of a field that several events give, an end's word stands over
+    a start's, then the later event's by the client's times; what an event leaves empty does not count. Of two ends the
+    later one stands, at one moment FAILED over CANCELLED over SUCCESS, and its error message and duration with it.
+    An event that is refused never holds up its neighbours; the same event again changes nothing; another event under the
+    same event_id is a conflict, and the first one stays.
+
+    Names lose the spaces around them. JSON stands at most 31 levels deep. Tokens, costs and counts are at most 10^12.
     """
 
     def __init__(self, channel):
@@ -98,8 +103,13 @@ class TelemetryStub(object):
 class TelemetryServicer(object):
     """Takes events of agents in, and answers what happened, how well and at what cost.
 
-    Events merge in any order of arrival to the same rows. An event that is refused never holds up its neighbours; the
-    same event again changes nothing; another event under the same event_id is a conflict, and the first one stays.
+    Events merge in any order of arrival to the same rows. Of a field that several events give, an end's word stands over
+    a start's, then the later event's by the client's times; what an event leaves empty does not count. Of two ends the
+    later one stands, at one moment FAILED over CANCELLED over SUCCESS, and its error message and duration with it.
+    An event that is refused never holds up its neighbours; the same event again changes nothing; another event under the
+    same event_id is a conflict, and the first one stays.
+
+    Names lose the spaces around them. JSON stands at most 31 levels deep. Tokens, costs and counts are at most 10^12.
     """
 
     def StreamEvents(self, request_iterator, context):
@@ -253,8 +263,13 @@ def add_TelemetryServicer_to_server(servicer, server):
 class Telemetry(object):
     """Takes events of agents in, and answers what happened, how well and at what cost.
 
-    Events merge in any order of arrival to the same rows. An event that is refused never holds up its neighbours; the
-    same event again changes nothing; another event under the same event_id is a conflict, and the first one stays.
+    Events merge in any order of arrival to the same rows. Of a field that several events give, an end's word stands over
+    a start's, then the later event's by the client's times; what an event leaves empty does not count. Of two ends the
+    later one stands, at one moment FAILED over CANCELLED over SUCCESS, and its error message and duration with it.
+    An event that is refused never holds up its neighbours; the same event again changes nothing; another event under the
+    same event_id is a conflict, and the first one stays.
+
+    Names lose the spaces around them. JSON stands at most 31 levels deep. Tokens, costs and counts are at most 10^12.
     """
 
     @staticmethod

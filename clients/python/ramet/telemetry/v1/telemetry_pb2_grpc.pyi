@@ -35,8 +35,13 @@ GRPC_VERSION: str
 class TelemetryStub:
     """Takes events of agents in, and answers what happened, how well and at what cost.
 
-    Events merge in any order of arrival to the same rows. An event that is refused never holds up its neighbours; the
-    same event again changes nothing; another event under the same event_id is a conflict, and the first one stays.
+    Events merge in any order of arrival to the same rows. Of a field that several events give, an end's word stands over
+    a start's, then the later event's by the client's times; what an event leaves empty does not count. Of two ends the
+    later one stands, at one moment FAILED over CANCELLED over SUCCESS, and its error message and duration with it.
+    An event that is refused never holds up its neighbours; the same event again changes nothing; another event under the
+    same event_id is a conflict, and the first one stays.
+
+    Names lose the spaces around them. JSON stands at most 31 levels deep. Tokens, costs and counts are at most 10^12.
     """
 
     @_typing.overload
@@ -78,8 +83,13 @@ class TelemetryStub:
 class TelemetryAsyncStub(TelemetryStub):
     """Takes events of agents in, and answers what happened, how well and at what cost.
 
-    Events merge in any order of arrival to the same rows. An event that is refused never holds up its neighbours; the
-    same event again changes nothing; another event under the same event_id is a conflict, and the first one stays.
+    Events merge in any order of arrival to the same rows. Of a field that several events give, an end's word stands over
+    a start's, then the later event's by the client's times; what an event leaves empty does not count. Of two ends the
+    later one stands, at one moment FAILED over CANCELLED over SUCCESS, and its error message and duration with it.
+    An event that is refused never holds up its neighbours; the same event again changes nothing; another event under the
+    same event_id is a conflict, and the first one stays.
+
+    Names lose the spaces around them. JSON stands at most 31 levels deep. Tokens, costs and counts are at most 10^12.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -117,8 +127,13 @@ class TelemetryAsyncStub(TelemetryStub):
 class TelemetryServicer(metaclass=_abc_1.ABCMeta):
     """Takes events of agents in, and answers what happened, how well and at what cost.
 
-    Events merge in any order of arrival to the same rows. An event that is refused never holds up its neighbours; the
-    same event again changes nothing; another event under the same event_id is a conflict, and the first one stays.
+    Events merge in any order of arrival to the same rows. Of a field that several events give, an end's word stands over
+    a start's, then the later event's by the client's times; what an event leaves empty does not count. Of two ends the
+    later one stands, at one moment FAILED over CANCELLED over SUCCESS, and its error message and duration with it.
+    An event that is refused never holds up its neighbours; the same event again changes nothing; another event under the
+    same event_id is a conflict, and the first one stays.
+
+    Names lose the spaces around them. JSON stands at most 31 levels deep. Tokens, costs and counts are at most 10^12.
     """
 
     @_abc_1.abstractmethod

@@ -17,7 +17,6 @@ from telemetry.rules.pages import (
     EXAMINED_TEXTS,
     Page,
     PageWish,
-    check_range,
     place_of,
     token_of,
 )
@@ -85,7 +84,6 @@ def known_diagnosis(found: Diagnosis | None) -> Diagnosis:
 
 
 def _check_filter(admits: DiagnosisFilter) -> None:
-    check_range(admits.created_from, admits.created_before, "filter.created_before")
     check_label(admits.agent_flow, "filter.agent_flow", MAX_NAME_CHARACTERS)
     check_label(admits.query_contains, "filter.query_contains", _MAX_CONTAINS_CHARACTERS)
     check_optional_id(admits.conversation_id, "filter.conversation_id")

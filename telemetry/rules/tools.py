@@ -7,7 +7,7 @@ from ramet_server.domain.paging import check_page_size, query_fingerprint
 from ramet_server.domain.text import check_label
 from telemetry.rules.answer_ports import AnswersStore
 from telemetry.rules.list_queries import ToolFilter, ToolQuery
-from telemetry.rules.pages import EXAMINED, Page, PageWish, check_range, place_of, token_of
+from telemetry.rules.pages import EXAMINED, Page, PageWish, place_of, token_of
 from telemetry.rules.values import ToolCall
 
 MAX_TOOL_NAME_CHARACTERS = 64
@@ -24,8 +24,7 @@ class ToolRules:
         """Returns a page, maybe a short one; see the contract."""
         check_optional_id(admits.session_id, "filter.session_id")
         check_label(admits.tool_name, "filter.tool_name", MAX_TOOL_NAME_CHARACTERS)
-        check_range(admits.created_from, admits.created_before, "filter.created_before")
-        limit = check_page_size(wish.size, self._limits.default_page_size, self._limits.max_page_size)
+            limit = check_page_size(wish.size, self._limits.default_page_size, self._limits.max_page_size)
         parts = [getattr(admits, name) for name in ToolFilter.__dataclass_fields__]
         fingerprint = query_fingerprint("ListToolInvocations", call.space, *parts)
         query = ToolQuery(

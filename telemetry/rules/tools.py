@@ -24,7 +24,7 @@ class ToolRules:
         """Returns a page, maybe a short one; see the contract."""
         check_optional_id(admits.session_id, "filter.session_id")
         check_label(admits.tool_name, "filter.tool_name", MAX_TOOL_NAME_CHARACTERS)
-            limit = check_page_size(wish.size, self._limits.default_page_size, self._limits.max_page_size)
+        limit = check_page_size(wish.size, self._limits.default_page_size, self._limits.max_page_size)
         parts = [getattr(admits, name) for name in ToolFilter.__dataclass_fields__]
         fingerprint = query_fingerprint("ListToolInvocations", call.space, *parts)
         query = ToolQuery(

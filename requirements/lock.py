@@ -1,7 +1,7 @@
 """Pins what the two distributions ask for, with hashes; or with --check tells where a pin no longer fits.
 
     server.txt  what the server runs on: the Dockerfile installs it
-    dev.txt     the same and what its tests and checks need: `make setup` installs it
+    dev.txt     the same, the extras of the SDK, and what tests and checks need: `make setup` installs it
     build.txt   what makes the wheels, for the Dockerfile
     stubs.txt   the generator of the stubs, in an environment of its own
 
@@ -49,6 +49,8 @@ def wanted() -> dict[str, list[Requirement]]:
     groups = server["dependency-groups"]
     build, stubs = _parsed(groups["build"]), _parsed(groups["stubs"])
     dev = [line for line in groups["dev"] if isinstance(line, str)]  # the rest includes the group build
+    extras = [line for lines in sdk["project"]["optional-dependencies"].values() for line in lines]
+    dev = [*extras, *dev]
     return {"server": runtime, "build": build, "dev": [*runtime, *build, *_parsed(dev)], "stubs": stubs}
 
 

@@ -1,0 +1,64 @@
+"""Which runs of agents a diagnosis consists of, and how they nest."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ramet.client import AgentStep, ToolInvocation
+from ramet.otlp.reading import Chain
+
+__all__ = ["Run", "RunKey", "find_runs"]
+
+RunKey = tuple[str, str]
+"""The key of the parent step, empty where there is none, and the agent's name."""
+
+
+@dataclass
+class Run:
+    """The steps of one agent below one parent step."""
+
+    key: RunKey
+    parent: "Run | None" = None
+    """The run whose step started this one; None: the diagnosis did."""
+    steps: list[AgentStep] = field(default_factory=list)
+    """By step_index."""
+    tools: list[ToolInvocation] = field(default_factory=list)
+    """Those that its steps made."""
+
+    @property
+    def parent_step_key(self) -> str:
+        """The step that this run is under; empty: none."""
+        return self.key[0]
+
+    @property
+    def agent_name(self) -> str:
+        """The agent."""
+        return self.key[1]
+
+
+def find_runs(chain: Chain) -> tuple[Run, ...]:
+    """Groups the steps of a diagnosis into runs, each after the run that it lies in.
+
+    A run whose parent step did not come lies in the diagnosis itself. So does one that would lie within itself, as the
+    keys that a program made up may say.
+    """
+    runs: dict[RunKey, Run] = {}
+    of_step: dict[str, Run] = {}
+    for step in chain.steps:
+        key = (step.parent_step_key or "", step.agent_name)
+        run = runs.setdefault(key, Run(key))
+        run.steps.append(step)
+        run.tools.extend(step.tool_invocations)
+        of_step[step.step_key] = run
+    for run in runs.values():
+        parent = of_step.get(run.parent_step_key)
+        if parent is not None and run is not parent and all(above is not run for above in _around(parent)):
+            run.parent = parent
+    depths = {run.key: sum(1 for _ in _around(run)) for run in runs.values()}
+    return tuple(sorted(runs.values(), key=lambda run: depths[run.key]))
+
+
+def _around(run: Run) -> Iterable[Run]:
+    above = run.parent
+    while above is not None:
+        yield above
+        above = above.parent

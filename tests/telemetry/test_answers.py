@@ -47,12 +47,9 @@ def test_what_nobody_told_is_absent(world: World) -> None:
 
 
 def test_an_unknown_diagnosis_is_not_found(world: World) -> None:
-    for method, request in (
-        (world.service.GetDiagnosisSession, pb.GetDiagnosisSessionRequest(session_id="nobody")),
-        (world.service.GetDecisionChain, pb.GetDecisionChainRequest(session_id="nobody")),
-    ):
+    for read in (get, chain):
         with pytest.raises(DiagnosisNotFound):
-            method(request, world.call)
+            read(world, "nobody")
     world.told(e.started("e1"))
     with pytest.raises(DiagnosisNotFound):
         get(world.elsewhere(f"{world.space}-2"))

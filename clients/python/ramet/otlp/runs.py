@@ -1,6 +1,5 @@
 """Which runs of agents a diagnosis consists of, and how they nest."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ramet.client import AgentStep, ToolInvocation
@@ -49,16 +48,15 @@ def find_runs(chain: Chain) -> tuple[Run, ...]:
         run.steps.append(step)
         run.tools.extend(step.tool_invocations)
         of_step[step.step_key] = run
+    settled: dict[RunKey, Run] = {}
     for run in runs.values():
-        parent = of_step.get(run.parent_step_key)
-        if parent is not None and run is not parent and all(above is not run for above in _around(parent)):
-            run.parent = parent
-    depths = {run.key: sum(1 for _ in _around(run)) for run in runs.values()}
-    return tuple(sorted(runs.values(), key=lambda run: depths[run.key]))
-
-
-def _around(run: Run) -> Iterable[Run]:
-    above = run.parent
-    while above is not None:
-        yield above
-        above = above.parent
+        inwards: dict[RunKey, Run] = {}
+        at: Run | None = run
+        while at is not None and at.key not in settled:
+            inwards[at.key] = at
+            at.parent = of_step.get(at.parent_step_key)
+            if at.parent is not None and at.parent.key in inwards:
+                at.parent = None
+            at = at.parent
+        settled.update(reversed(inwards.items()))
+    return tuple(settled.values())

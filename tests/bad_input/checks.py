@@ -13,7 +13,7 @@ METADATA_LIMIT = 8192
 _NEVER_TOLD = re.compile(
     r"\b(?:select|insert|update|delete from|where|commit|rollback)\b.*\b(?:from|into|set|values|and)\b"
     r"|sqlite|mysql|mariadb|sqlalchemy|traceback|history_span|context_slot|topology_node|request_log|node_ref"
-    r"|released_span|session_tag|session_removal|constraint|\.py\b|0x[0-9a-f]{6}",
+    r"|released_span|diagnosis_session|agent_step|diagnosis_feedback|telemetry_event|session_tag|session_removal|constraint|\.py\b|0x[0-9a-f]{6}",
     re.IGNORECASE | re.DOTALL,
 )
 

@@ -8,15 +8,23 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from ramet.session.v1 import session_pb2
+from ramet.telemetry.v1 import telemetry_pb2
 from ramet.tree.v1 import tree_pb2
 
 SERVICES: tuple[ServiceDescriptor, ...] = (
     session_pb2.DESCRIPTOR.services_by_name["SessionStorage"],
     tree_pb2.DESCRIPTOR.services_by_name["SessionTree"],
+    telemetry_pb2.DESCRIPTOR.services_by_name["Telemetry"],
 )
 
 UNSERVED = frozenset({"SessionStorage.WatchRecords", "SessionStorage.Transact", "SessionTree.WatchTree"})
 """What a later release serves; until then each answers UNIMPLEMENTED, which a test holds."""
+
+EVENTS = frozenset({"Telemetry.StreamEvents", "Telemetry.AppendEvents"})
+"""What takes events and refuses each by itself, in its reply: tests/telemetry tries their fields."""
+
+ENDLESS = frozenset({"Telemetry.TailEvents"})
+"""What never ends by itself where it is not refused."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +71,8 @@ def rpcs() -> Iterator[Rpc]:
             )
 
 
-SERVED: tuple[Rpc, ...] = tuple(rpc for rpc in rpcs() if rpc.name not in UNSERVED)
-"""Every method that must answer."""
+SERVED: tuple[Rpc, ...] = tuple(rpc for rpc in rpcs() if rpc.name not in UNSERVED | EVENTS)
+"""Every method that must answer a request as a whole."""
 
 MUTATIONS: tuple[Rpc, ...] = tuple(rpc for rpc in SERVED if "request_id" in rpc.request.fields_by_name)
 """Every method that changes something: those that take a request_id."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from google.protobuf.descriptor import FieldDescriptor
 
 from ramet.session.v1 import session_pb2 as s
+from ramet.telemetry.v1 import telemetry_pb2 as m
 from ramet.tree.v1 import tree_pb2 as t
 from tests.bad_input import kinds, writes
 from tests.bad_input.contract import Rpc
@@ -20,6 +21,7 @@ from tests.bad_input.requests import has_valid_request
 _SESSION = kinds.id_kind("SESSION_NOT_FOUND")
 _LABEL = kinds.short_text(256, required=False)
 _NODE = kinds.id_kind("NODE_NOT_FOUND")
+_DIAGNOSIS = kinds.id_kind("DIAGNOSIS_NOT_FOUND")
 
 BY_FIELD: Mapping[str, Kind] = {
     # Output only.
@@ -86,6 +88,38 @@ BY_FIELD: Mapping[str, Kind] = {
     "ramet.tree.v1.PutConfigRequest.config": Kind([kinds.Bad("absent", writes.clear)]),
     "ramet.tree.v1.DeleteNodeRequest.policy": kinds.enum(other=t.DELETE_POLICY_REPARENT),
     "ramet.tree.v1.Skills.names": kinds.SKILL_NAMES,
+    # Telemetry.
+    "ramet.telemetry.v1.GetDiagnosisSessionRequest.session_id": _DIAGNOSIS,
+    "ramet.telemetry.v1.GetDecisionChainRequest.session_id": _DIAGNOSIS,
+    "ramet.telemetry.v1.PutFeedbackRequest.session_id": kinds.id_kind(None),
+    "ramet.telemetry.v1.PutSelfEvaluationRequest.session_id": kinds.id_kind(None),
+    "ramet.telemetry.v1.TailEventsRequest.session_id": kinds.optional_id_kind(),
+    "ramet.telemetry.v1.ToolFilter.session_id": kinds.optional_id_kind(),
+    "ramet.telemetry.v1.DiagnosisFilter.status": kinds.enum(other=m.RUN_STATUS_ABANDONED),
+    "ramet.telemetry.v1.DiagnosisFilter.feedback": kinds.enum(other=m.FEEDBACK_VALUE_NOT_USEFUL),
+    "ramet.telemetry.v1.DiagnosisFilter.min_confidence": kinds.number(100),
+    "ramet.telemetry.v1.DiagnosisFilter.max_confidence": kinds.number(100),
+    "ramet.telemetry.v1.DiagnosisFilter.query_contains": kinds.short_text(256, required=False),
+    "ramet.telemetry.v1.DiagnosisFilter.conversation_id": kinds.optional_id_kind(),
+    "ramet.telemetry.v1.ToolFilter.layer": kinds.enum(other=m.RETRIEVAL_LAYER_L1),
+    "ramet.telemetry.v1.ToolFilter.is_truncated": kinds.FLAG,
+    "ramet.telemetry.v1.ToolFilter.success": kinds.FLAG,
+    "ramet.telemetry.v1.Feedback.source": kinds.id_kind(None),
+    "ramet.telemetry.v1.Feedback.value": kinds.enum(required=True, other=m.FEEDBACK_VALUE_USEFUL),
+    "ramet.telemetry.v1.Feedback.comment": kinds.short_text(4096, required=False),
+    "ramet.telemetry.v1.Feedback.updated_at": kinds.OUTPUT_ONLY,
+    "ramet.telemetry.v1.SelfEvaluation.confidence": kinds.number(100),
+    "ramet.telemetry.v1.SelfEvaluation.reasoning": kinds.text(64 * 1024),
+    "ramet.telemetry.v1.SelfEvaluation.evidence_count": kinds.number(),
+    # At most as many are accepted as were proposed.
+    "ramet.telemetry.v1.SelfEvaluation.tools_proposed": Kind(kinds.number().bad, other=writes.put(99)),
+    "ramet.telemetry.v1.SelfEvaluation.tools_accepted": Kind(kinds.number().bad, other=writes.put(7)),
+    "ramet.telemetry.v1.QueryMetricsRequest.metrics": kinds.METRICS,
+    "ramet.telemetry.v1.QueryMetricsRequest.group_by": kinds.enums(other=m.DIMENSION_DAY),
+    # The two lie at most 400 days apart.
+    "ramet.telemetry.v1.QueryMetricsRequest.created_from": kinds.required_time(1_700_000_001),
+    "ramet.telemetry.v1.QueryMetricsRequest.created_before": kinds.required_time(1_710_000_001),
+    "ramet.telemetry.v1.QueryMetricsRequest.percentiles": kinds.PERCENTILES,
 }
 """Kinds by the full name of the field."""
 
@@ -104,6 +138,13 @@ BY_NAME: Mapping[tuple[str, str], Kind] = {
     ("system_prompt", "string"): kinds.text(4 * MIB),
     ("page_size", "int32"): kinds.number(),
     ("page_token", "string"): kinds.PAGE_TOKEN,
+    ("agent_flow", "string"): kinds.short_text(32, required=False),
+    ("agent_name", "string"): kinds.short_text(32, required=False),
+    ("tool_name", "string"): kinds.short_text(64, required=False),
+    ("feedback", "ramet.telemetry.v1.Feedback"): kinds.MESSAGE,
+    ("self_evaluation", "ramet.telemetry.v1.SelfEvaluation"): kinds.MESSAGE,
+    ("filter", "ramet.telemetry.v1.DiagnosisFilter"): kinds.FILTER,
+    ("filter", "ramet.telemetry.v1.ToolFilter"): kinds.FILTER,
     ("keep_last", "int32"): kinds.number(),
     ("index", "int32"): kinds.number(),
     ("max_records", "int32"): kinds.number(),

@@ -323,3 +323,38 @@ def _twice(owner: Message, field: FieldDescriptor) -> str:
     values = getattr(owner, field.name)
     values.add().CopyFrom(values[0])
     return ""
+
+
+def required_time(other: int) -> Kind:
+    """A moment that must be given, with other rules about which it may be."""
+    return Kind([*TIME.bad, Bad("absent", clear)], other=_time(other, 0))
+
+
+def _once_more(owner: Message, field: FieldDescriptor) -> str:
+    values = getattr(owner, field.name)
+    values.append(values[0])
+    return f"[{len(values) - 1}]"
+
+
+METRICS = Kind(
+    [*enums(other=0).bad, Bad("one twice", _once_more), Bad("none at all", clear)],
+    # A count of steps stands beside all others of the valid requests, or in place of them.
+    other=fill(lambda _: 9, 1),
+)
+"""Measures, each once."""
+
+PERCENTILES = Kind(
+    [
+        *(Bad(f"{value}", add(value)) for value in (0.0, -1.0, 100.0, float("nan"), float("inf"), -float("inf"))),
+        Bad("6 entries", fill(lambda index: 50.0 + index, 6), TOO_LARGE),
+    ],
+    [
+        Good("5 entries", fill(lambda index: 50.0 + index, 5)),
+        Good("one twice", fill(lambda _: 50.0, 2)),
+        Good("the least that counts", fill(lambda _: 5e-324, 1)),
+        Good("nearly all", fill(lambda _: 99.99999999999999, 1)),
+        Good("none at all", clear),
+    ],
+    fill(lambda _: 75.0, 1),
+)
+"""Percentiles, of which none and all are no such."""

@@ -6,6 +6,7 @@ from google.protobuf import empty_pb2, field_mask_pb2, timestamp_pb2
 from google.protobuf.message import Message
 
 from ramet.session.v1 import session_pb2 as s
+from ramet.telemetry.v1 import telemetry_pb2 as m
 from ramet.tree.v1 import tree_pb2 as t
 from tests.bad_input.contract import Rpc
 from tests.bad_input.world import ARCHIVED, OTHER_SESSION, PARENT, SENT, SESSION, conversation
@@ -109,6 +110,61 @@ def _list_nodes() -> Message:
     return t.ListNodesRequest(filter=t.NodeFilter(label_prefix="Label", source_session_id=SESSION), page_size=1)
 
 
+def _list_diagnoses() -> Message:
+    return m.ListDiagnosisSessionsRequest(
+        filter=m.DiagnosisFilter(
+            created_from=timestamp_pb2.Timestamp(seconds=1_000_000_000),
+            created_before=timestamp_pb2.Timestamp(seconds=10_000_000_000),
+            status=m.RUN_STATUS_SUCCESS,
+            agent_flow="CHAT",
+            feedback=m.FEEDBACK_VALUE_USEFUL,
+            min_confidence=1,
+            max_confidence=99,
+            query_contains="Question",
+            conversation_id=SESSION,
+        ),
+        page_size=1,
+    )
+
+
+def _list_tools() -> Message:
+    return m.ListToolInvocationsRequest(
+        filter=m.ToolFilter(
+            session_id=SESSION,
+            tool_name="search",
+            layer=m.RETRIEVAL_LAYER_L0,
+            is_truncated=True,
+            success=True,
+            created_from=timestamp_pb2.Timestamp(seconds=1_000_000_000),
+            created_before=timestamp_pb2.Timestamp(seconds=10_000_000_000),
+        ),
+        page_size=1,
+    )
+
+
+def _put_feedback() -> Message:
+    said = m.Feedback(source="reviewer", value=m.FEEDBACK_VALUE_NOT_USEFUL, comment=SENT)
+    return m.PutFeedbackRequest(session_id=SESSION, feedback=said)
+
+
+def _put_self_evaluation() -> Message:
+    said = m.SelfEvaluation(confidence=50, reasoning=SENT, evidence_count=3, tools_proposed=100, tools_accepted=50)
+    return m.PutSelfEvaluationRequest(session_id=SESSION, self_evaluation=said)
+
+
+def _metrics(metric: m.Metric.ValueType, dimension: m.Dimension.ValueType, **names: str) -> Message:
+    return m.QueryMetricsRequest(
+        metrics=[metric],
+        created_from=timestamp_pb2.Timestamp(seconds=1_700_000_000),
+        created_before=timestamp_pb2.Timestamp(seconds=1_710_000_000),
+        group_by=[dimension],
+        agent_flow="CHAT",
+        agent_name=names.get("agent_name", ""),
+        tool_name=names.get("tool_name", ""),
+        percentiles=[50],
+    )
+
+
 _VALID: Mapping[str, Sequence[Make]] = {
     "SessionStorage.GetSession": [lambda: s.GetSessionRequest(session_id=SESSION)],
     "SessionStorage.BatchGetSessions": [lambda: s.BatchGetSessionsRequest(session_ids=[SESSION, OTHER_SESSION])],
@@ -163,4 +219,16 @@ _VALID: Mapping[str, Sequence[Make]] = {
     "SessionTree.GetConfig": [lambda: t.GetConfigRequest(node_id=PARENT)],
     "SessionTree.PutConfig": [_put_config],
     "SessionTree.GetServerInfo": [t.GetServerInfoRequest],
+    "Telemetry.GetDiagnosisSession": [lambda: m.GetDiagnosisSessionRequest(session_id=SESSION)],
+    "Telemetry.ListDiagnosisSessions": [_list_diagnoses],
+    "Telemetry.GetDecisionChain": [lambda: m.GetDecisionChainRequest(session_id=SESSION, page_size=1)],
+    "Telemetry.ListToolInvocations": [_list_tools],
+    "Telemetry.PutFeedback": [_put_feedback],
+    "Telemetry.PutSelfEvaluation": [_put_self_evaluation],
+    "Telemetry.QueryMetrics": [
+        lambda: _metrics(m.METRIC_STEP_DURATION_MS, m.DIMENSION_MODEL, agent_name="planner"),
+        lambda: _metrics(m.METRIC_TOOL_DURATION_MS, m.DIMENSION_TOOL_NAME, tool_name="search"),
+    ],
+    "Telemetry.TailEvents": [lambda: m.TailEventsRequest(session_id=SESSION)],
+    "Telemetry.GetServerInfo": [m.GetServerInfoRequest],
 }

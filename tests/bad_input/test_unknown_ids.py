@@ -37,7 +37,10 @@ def test_unknown_id_is_not_found(stage: Stage, place: Place, name: str) -> None:
     check_refusal(answer, grpc.StatusCode.NOT_FOUND, reason)
 
 
-@pytest.mark.parametrize("rpc", MUTATIONS, ids=str)
+_WRITES_OF_KNOWN = [rpc for rpc in MUTATIONS if any(place.rpc is rpc for place in _REFERENCES)]
+
+
+@pytest.mark.parametrize("rpc", _WRITES_OF_KNOWN, ids=str)
 def test_refused_write_leaves_nothing_in_a_space_that_is_not_used(stage: Stage, rpc: Rpc) -> None:
     for request in (make() for make in valid_requests(rpc)):
         for place in places(rpc):
@@ -61,6 +64,13 @@ def test_every_rpc_on_one_thing_is_tried() -> None:
         "SessionTree.GetServerInfo",
         "SessionTree.ListNodes",
         "SessionTree.ListRoots",
+        "Telemetry.GetServerInfo",
+        "Telemetry.ListDiagnosisSessions",
+        "Telemetry.ListToolInvocations",
+        "Telemetry.PutFeedback",
+        "Telemetry.PutSelfEvaluation",
+        "Telemetry.QueryMetrics",
+        "Telemetry.TailEvents",
     }
     assert named | free == {rpc.name for rpc in SERVED}
     assert not named & free

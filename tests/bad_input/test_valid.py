@@ -7,11 +7,14 @@ from google.protobuf.message import Message
 from ramet.session.v1.session_pb2 import AppendRecordsRequest, ForkSessionRequest
 from ramet.tree.v1.tree_pb2 import CreateSessionRequest
 from tests.bad_input.checks import check_discretion
-from tests.bad_input.contract import SERVED, Rpc
+from tests.bad_input.contract import ENDLESS, Rpc
+from tests.bad_input.contract import SERVED as ALL_SERVED
 from tests.bad_input.fields import kind_of
 from tests.bad_input.places import places
 from tests.bad_input.requests import Make, valid_requests
 from tests.bad_input.stage import Stage
+
+SERVED = [rpc for rpc in ALL_SERVED if rpc.name not in ENDLESS]
 
 _MAKERS = [
     pytest.param(rpc, make, id=f"{rpc}-{number}") for rpc in SERVED for number, make in enumerate(valid_requests(rpc))

@@ -6,6 +6,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from ramet.session.v1 import session_pb2 as s
+from ramet.telemetry.v1 import telemetry_pb2 as m
 from ramet.tree.v1 import tree_pb2 as t
 
 STORED = "stored-and-never-told"
@@ -39,12 +40,14 @@ def seed(send: Send) -> None:
     """Makes the world."""
     _seed_sessions(send)
     _seed_forest(send)
+    _seed_telemetry(send)
 
 
 def seed_foreign(send: Send) -> None:
     """Makes what lies in another space, out of the world's reach."""
     send("SessionStorage.PutSession", s.PutSessionRequest(session=s.Session(id=FOREIGN, label=STORED)))
     send("SessionTree.CreateSession", t.CreateSessionRequest(session_id=FOREIGN, label=STORED))
+    send("Telemetry.AppendEvents", m.AppendEventsRequest(events=_diagnosis(FOREIGN)))
 
 
 def conversation(mark: str) -> list[s.Record]:
@@ -96,3 +99,42 @@ def _seed_forest(send: Send) -> None:
         )
     send("SessionTree.CreateSession", t.CreateSessionRequest(session_id="delta", label=label))
     send("SessionTree.AddRef", t.AddRefRequest(node_id="beta", target_id="delta"))
+
+
+def _seed_telemetry(send: Send) -> None:
+    # Two that any filter of the valid requests admits, so that lists have a second page.
+    for session_id in (SESSION, OTHER_SESSION):
+        reply = send("Telemetry.AppendEvents", m.AppendEventsRequest(events=_diagnosis(session_id)))
+        assert not reply.refusals, reply
+
+
+def _diagnosis(session_id: str) -> list[m.Event]:
+    """Returns a whole diagnosis of two steps and two tool calls."""
+    step = m.StepCompleted(agent_name="planner", status=m.RUN_STATUS_SUCCESS, model="small", thought=STORED)
+    tool = m.ToolCompleted(
+        step_key="step-0",
+        tool_name="search",
+        success=True,
+        is_truncated=True,
+        output_preview=STORED,
+        retrieval=m.Retrieval(layer=m.RETRIEVAL_LAYER_L0),
+    )
+    bodies: list[m.Event] = [
+        m.Event(
+            diagnosis_started=m.DiagnosisStarted(query=f"question {STORED}", agent_flow="CHAT", conversation_id=SESSION)
+        ),
+        m.Event(self_evaluation=m.SelfEvaluation(confidence=50, reasoning=STORED)),
+        m.Event(feedback=m.Feedback(source="user", value=m.FEEDBACK_VALUE_USEFUL, comment=STORED)),
+        m.Event(diagnosis_completed=m.DiagnosisCompleted(status=m.RUN_STATUS_SUCCESS)),
+    ]
+    for number in range(2):
+        done = m.StepCompleted(step_key=f"step-{number}", step_index=number)
+        done.MergeFrom(step)
+        bodies.append(m.Event(step_completed=done))
+        called = m.ToolCompleted(invocation_key=f"tool-{number}")
+        called.MergeFrom(tool)
+        bodies.append(m.Event(tool_completed=called))
+    for number, event in enumerate(bodies):
+        event.event_id, event.session_id = f"{session_id}-{number}", session_id
+        event.occurred_at.FromSeconds(1_700_000_000 + number)
+    return bodies

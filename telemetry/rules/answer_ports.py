@@ -23,7 +23,7 @@ class Diagnoses(Protocol):
         ...
 
     def of_ids(self, ids: Sequence[int]) -> Sequence[Diagnosis]:
-        """Returns those of these numbers that exist, in any order."""
+        """Returns those of these numbers, which were read here before, that still exist; in any order."""
         ...
 
     def examine(self, query: DiagnosisQuery) -> Found[Diagnosis]:
@@ -39,7 +39,7 @@ class Steps(Protocol):
         ...
 
     def of_ids(self, ids: Sequence[int]) -> Sequence[Step]:
-        """Returns those of these numbers that exist, in any order."""
+        """Returns those of these numbers, which were read here before, that still exist; in any order."""
         ...
 
 
@@ -59,7 +59,7 @@ class Tools(Protocol):
         ...
 
     def of_ids(self, ids: Sequence[int]) -> Sequence[ToolCall]:
-        """Returns those of these numbers that exist, in any order."""
+        """Returns those of these numbers, which were read here before, that still exist; in any order."""
         ...
 
     def examine(self, query: ToolQuery) -> Found[ToolCall]:

@@ -30,11 +30,12 @@ class SqlDiagnoses:
 
     def get(self, session_id: str) -> Diagnosis | None:
         """Returns one."""
-        found = self._read(_T.session_id == session_id)
+        found = self._read(_T.space_id == self._space, _T.session_id == session_id)
         return found[0] if found else None
 
     def of_ids(self, ids: Sequence[int]) -> Sequence[Diagnosis]:
         """Returns those of these numbers that exist."""
+        # By number alone: with the space beside it, SQLite reads all of the space.
         return self._read(_T.id.in_(ids)) if ids else ()
 
     def examine(self, query: DiagnosisQuery) -> Found[Diagnosis]:
@@ -68,8 +69,8 @@ class SqlDiagnoses:
             return page, Place(admitted[count - 1].created_at, admitted[count - 1].id)
         return page, part.end(self._connection) if more else None
 
-    def _read(self, where: ColumnElement[bool]) -> list[Diagnosis]:
-        statement = select(*rows.DIAGNOSIS).where(_T.space_id == self._space, where)
+    def _read(self, *where: ColumnElement[bool]) -> list[Diagnosis]:
+        statement = select(*rows.DIAGNOSIS).where(*where)
         found = [rows.diagnosis(row) for row in self._connection.execute(statement)]
         feedback = self._feedback([each.session_id for each in found])
         return [replace(each, feedback=tuple(feedback.get(each.session_id, ()))) for each in found]

@@ -64,7 +64,8 @@ class SqlTools:
         """Returns those of these numbers that exist, in any order."""
         if not ids:
             return ()
-        statement = select(*rows.TOOL_CALL).where(_T.space_id == self._space, _T.id.in_(ids))
+        # By number alone: with the space beside it, SQLite reads all of the space.
+        statement = select(*rows.TOOL_CALL).where(_T.id.in_(ids))
         return [rows.tool_call(row) for row in self._connection.execute(statement)]
 
     def examine(self, query: ToolQuery) -> Found[ToolCall]:

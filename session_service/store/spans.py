@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    CompoundSelect,
     Connection,
     Select,
     and_,
@@ -13,8 +14,10 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal,
     or_,
     select,
+    union_all,
 )
 
 from ramet_server.database.tables.session import history_span, released_span
@@ -75,9 +78,15 @@ class SqlSpans:
         """Returns, by origin, the ranges (first, last) that sessions show and that meet one of these."""
         found: dict[str, list[tuple[int, int]]] = {}
         for chunk in ranges.chunks(spans):
-            rows = self._connection.execute(_covers(ranges.rounded(len(chunk))), ranges.parameters(chunk))
-            for row in rows:
+            whole = self._connection.execute(_whole(ranges.rounded(len(chunk))), ranges.parameters(chunk)).all()
+            for row in whole:
                 found.setdefault(row.origin, []).append((row.first_seq, row.last_seq))
+            held = {row.place for row in whole}
+            rest = [span for place, span in enumerate(chunk) if place not in held]
+            if rest:
+                rows = self._connection.execute(_covers(ranges.rounded(len(rest))), ranges.parameters(rest))
+                for row in rows:
+                    found.setdefault(row.origin, []).append((row.first_seq, row.last_seq))
         return found
 
     def release(self, released: Sequence[Released], now: datetime) -> None:
@@ -112,6 +121,19 @@ class SqlSpans:
             if self._connection.execute(_TAKE, key).rowcount:
                 taken.append(each)
         return taken
+
+
+@cache
+def _whole(count: int) -> Select[Any] | CompoundSelect[Any]:
+    """One span that covers each range whole, where there is one: of a thousand forks the first one tells."""
+    c = history_span.c
+    terms = [
+        select(literal(place).label("place"), c.origin, c.first_seq, c.last_seq)
+        .where(c.origin == ranges.origin(place), c.first_seq <= ranges.first(place), c.last_seq >= ranges.last(place))
+        .limit(1)
+        for place in range(count)
+    ]
+    return terms[0] if count == 1 else union_all(*(select(term.subquery()) for term in terms))
 
 
 @cache

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from grpc import StatusCode, aio
 
 from ramet_server.domain.call import Call
-from ramet_server.domain.errors import Internal, InvalidField, RametError
+from ramet_server.domain.errors import Internal, InvalidArgument, InvalidField, RametError
 from ramet_server.domain.ids import check_id, new_id
 from ramet_server.serving.door import Door
 from ramet_server.serving.logs import CallEnd, call_id_var, log_call
@@ -41,7 +41,7 @@ async def conduct(context: Context, method: str, door: Door | None, body: Callab
     error: RametError | None = None
     lost: BaseException | None = None
     try:
-        call = Call(_space(metadata), call.deadline, call_id, call.cancelled)
+        call = Call(_space(context), call.deadline, call_id, call.cancelled)
         with door.admit() if door is not None else nullcontext():
             answer = await body(call)
     except RametError as raised:
@@ -93,14 +93,17 @@ def _call_id(metadata: Mapping[str, str]) -> str:
         return new_id()
 
 
-def _space(metadata: Mapping[str, str]) -> str:
-    space = metadata.get(SPACE_KEY)
-    if space is None:
+def _space(context: Context) -> str:
+    spaces = [str(value) for key, value in context.invocation_metadata() or () if key == SPACE_KEY]
+    if not spaces:
         return DEFAULT_SPACE
+    if len(spaces) > 1:
+        # Where a proxy adds its own beside the client's, their order must not decide whose rows are seen.
+        raise InvalidField(f"Metadata {SPACE_KEY} must come once.", field=SPACE_KEY)
     try:
-        return check_id(space, SPACE_KEY)
-    except RametError as error:
-        raise InvalidField(f"Metadata {error.message}", field=SPACE_KEY) from None
+        return check_id(spaces[0], SPACE_KEY)
+    except InvalidArgument as error:
+        raise type(error)(f"Metadata {error.message}", field=SPACE_KEY, details=error.details) from None
 
 
 def _deadline(context: Context) -> float | None:

@@ -5,9 +5,9 @@ from ramet_server.domain.clock import Clock
 from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from session_service.rules import requests, spans
-from session_service.rules.erasure import ErasureRules
+from session_service.rules.erasure import ErasureRules, release_in
 from session_service.rules.ports import Store, UnitOfWork
-from session_service.rules.spans import Span
+from session_service.rules.spans import Released
 from session_service.rules.values import Session
 
 
@@ -24,7 +24,7 @@ class DeletionRules:
         requests.check_mutation(mutation)
         check_id(session_id, "session_id")
         requests.check_not_negative(expected_version, "expected_version")
-        released: list[Span] = []
+        released: list[Released] = []
 
         def work(unit: UnitOfWork) -> tuple[None, Outcome]:
             session = requests.found(unit.sessions.lock(session_id))
@@ -41,7 +41,7 @@ class DeletionRules:
     def delete_incarnation(self, call: Call, session_id: str, origin: str) -> bool:
         """Deletes a session if it is still the one that began as ``origin``; tells whether it did."""
 
-        def work(unit: UnitOfWork) -> list[Span] | None:
+        def work(unit: UnitOfWork) -> list[Released] | None:
             session = unit.sessions.lock(session_id)
             if session is None or session.origin != origin:
                 return None
@@ -51,12 +51,12 @@ class DeletionRules:
         self._erasure.sweep_released(call, released or ())
         return released is not None
 
-    def _delete_in(self, unit: UnitOfWork, session: Session) -> list[Span]:
+    def _delete_in(self, unit: UnitOfWork, session: Session) -> list[Released]:
         shown = spans.clip(unit.spans.of(session.origin), session.floor_seq + 1, session.head_seq)
-        unit.spans.release(shown, self._clock.now())
+        released = release_in(unit, session.origin, shown, self._clock.now())
         unit.spans.delete(session.origin)
         unit.marks.remove(session.origin, 0, spans.OPEN_END)
         unit.slots.delete(session.session_id)
         unit.sessions.delete(session.session_id)
         unit.sessions.note_deleted(session.session_id, self._clock.now())
-        return shown
+        return released

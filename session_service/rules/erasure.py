@@ -10,6 +10,7 @@ Whatever is still covered is left: who drops the last cover releases it again.
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 from ramet_server.domain.call import Call
@@ -19,7 +20,7 @@ from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from session_service.rules import requests, spans
 from session_service.rules.ports import Store, UnitOfWork
-from session_service.rules.spans import Span
+from session_service.rules.spans import Released, Span
 from session_service.rules.values import Record, Session, ToolCall
 
 _log = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class ErasureRules:
 
         return once(self._store, call, mutation, work, replay)
 
-    def sweep_released(self, call: Call, released: Sequence[Span]) -> None:
+    def sweep_released(self, call: Call, released: Sequence[Released]) -> None:
         """Erases what a committed change released, as far as one call may; the background sweep does the rest."""
         try:
             self._sweep_all(call, released, _IN_CALL)
@@ -82,7 +83,7 @@ class ErasureRules:
             looked_at += self._sweep_all(call, noted, limit - looked_at)
         return looked_at
 
-    def _sweep_all(self, call: Call, released: Sequence[Span], limit: int) -> int:
+    def _sweep_all(self, call: Call, released: Sequence[Released], limit: int) -> int:
         looked_at = 0
         left = list(released)
         while left and looked_at < limit:
@@ -93,25 +94,31 @@ class ErasureRules:
         return looked_at
 
 
-def _sweep_in(batch: Sequence[Span], clock: Clock, unit: UnitOfWork) -> tuple[list[Span], int]:
+def release_in(unit: UnitOfWork, owner: str, dropped: Sequence[Span], now: datetime) -> list[Released]:
+    """Notes within a unit what a session drops; returns the notes, to be swept after the commit."""
+    released = [Released(owner, span) for span in dropped]
+    unit.spans.release(released, now)
+    return released
+
+
+def _sweep_in(batch: Sequence[Released], clock: Clock, unit: UnitOfWork) -> tuple[list[Released], int]:
     """Erases what no span covers of released ranges, up to a number of records; returns the rest, noted again.
 
     Returns also how many records it erased, counting each range as one more.
     """
-    # Taking the notes first makes those wait who release the same ranges meanwhile: their notes come after.
-    unit.spans.take_released(batch)
-    covers = unit.spans.covers(batch)
+    taken = unit.spans.take_released(batch)
+    covers = unit.spans.covers([each.span for each in taken])
     gone: list[Span] = []
+    rest: list[Released] = []
     room = _BATCH
-    rest: list[Span] = []
-    for place, span in enumerate(batch):
-        gaps = spans.uncovered(span, covers.get(span.origin, ()))
+    for place, each in enumerate(taken):
+        gaps = spans.uncovered(each.span, covers.get(each.span.origin, ()))
         fitting = spans.take(gaps, room)
         gone += fitting
         room -= spans.count(fitting)
         if spans.count(fitting) < spans.count(gaps):
-            rest = [Span(span.origin, fitting[-1].last_seq + 1 if fitting else span.first_seq, span.last_seq)]
-            rest += batch[place + 1 :]
+            first = fitting[-1].last_seq + 1 if fitting else each.span.first_seq
+            rest = [Released(each.owner, Span(each.span.origin, first, each.span.last_seq)), *taken[place + 1 :]]
             break
     unit.records.delete(gone)
     unit.spans.release(rest, clock.now())

@@ -8,7 +8,7 @@ from ramet_server.domain.call import Call
 from ramet_server.domain.idempotency import RequestLog
 from ramet_server.domain.idempotency import Store as UnitStore
 from session_service.rules.session_queries import Examined, SessionQuery
-from session_service.rules.spans import Span
+from session_service.rules.spans import Released, Span
 from session_service.rules.values import (
     DeletedSession,
     LightRecord,
@@ -148,16 +148,16 @@ class Spans(Protocol):
         """Returns, by origin, the ranges (first, last) that sessions show and that meet one of these."""
         ...
 
-    def release(self, spans: Sequence[Span], now: datetime) -> None:
-        """Notes ranges that a session dropped. Waits for a sweep that is at work on the same range."""
+    def release(self, released: Sequence[Released], now: datetime) -> None:
+        """Notes ranges that sessions dropped. What one session drops never overlaps, so no note meets another."""
         ...
 
-    def released(self, limit: int) -> list[Span]:
+    def released(self, limit: int) -> list[Released]:
         """Returns ranges that wait for the sweep, oldest first."""
         ...
 
-    def take_released(self, spans: Sequence[Span]) -> None:
-        """Removes the notes of these ranges and locks out those who would note them again, until this unit ends."""
+    def take_released(self, released: Sequence[Released]) -> list[Released]:
+        """Removes notes; returns those that were still there, which nobody else will take."""
         ...
 
 

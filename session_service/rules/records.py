@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
@@ -127,23 +128,24 @@ class _Page:
             query.descending,
             query.offset,
         )
-        self._token = PageToken.decode(query.page_token, self._fingerprint, (str, int))
+        token = PageToken.decode(query.page_token, self._fingerprint, (str, int))
+        self._place = None if token is None else cast("tuple[str, int]", token.position)
+        """Origin of the session and seq of the last record, after which the page begins."""
 
     def read(self, unit: UnitOfWork) -> RecordPage | None:
         """Returns the page; None where records vanished while it was read."""
         query = self._query
         after = query.after_seq or 0
         before = spans.OPEN_END if query.before_seq is None else query.before_seq
-        if self._token is not None:
-            place = self._token.position[1]
-            after, before = (after, int(str(place))) if query.descending else (int(str(place)), before)
+        if self._place is not None:
+            after, before = (after, self._place[1]) if query.descending else (self._place[1], before)
         # A span shows at least one record, but for the open one; one more record tells whether the page is the last.
         enough = None if query.roles or self._skips() else self._limit + 2
         found = unit.sessions.view(query.session_id, after, before, descending=query.descending, limit=enough)
         if found is None:
             raise requests.not_found()
         view, shown = found
-        if self._token is not None and self._token.position[0] != view.origin:
+        if self._place is not None and self._place[0] != view.origin:
             raise InvalidPageToken("page_token belongs to an earlier session of this id.", field="page_token")
         shown = spans.clip(shown, max(after, view.floor_seq) + 1, min(before - 1, view.head_seq))
         if self._skips():
@@ -151,7 +153,7 @@ class _Page:
         return self._filled(unit, view, shown)
 
     def _skips(self) -> bool:
-        return self._query.offset > 0 and self._token is None
+        return self._query.offset > 0 and self._place is None
 
     def _skipped(self, unit: UnitOfWork, shown: Sequence[Span]) -> list[Span]:
         query = self._query

@@ -26,6 +26,14 @@ class Span:
         return self.last_seq - self.first_seq + 1
 
 
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A range that the session with the origin ``owner`` dropped, and that nobody may need any more."""
+
+    owner: str
+    span: Span
+
+
 def clip(spans: Iterable[Span], first_seq: int, last_seq: int) -> list[Span]:
     """Returns what the spans show from ``first_seq`` to ``last_seq``."""
     clipped = []

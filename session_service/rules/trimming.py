@@ -9,11 +9,11 @@ from ramet_server.domain.clock import Clock
 from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from session_service.rules import requests, spans
-from session_service.rules.erasure import ErasureRules
+from session_service.rules.erasure import ErasureRules, release_in
 from session_service.rules.history import History
 from session_service.rules.outcomes import number_in
 from session_service.rules.ports import Store, UnitOfWork
-from session_service.rules.spans import Span
+from session_service.rules.spans import Released, Span
 from session_service.rules.tool_groups import Tracker
 from session_service.rules.values import Session
 
@@ -59,7 +59,7 @@ class TrimRules:
         check_id(trim.session_id, "session_id")
         requests.check_not_negative(trim.keep_last, "keep_last")
         requests.check_not_negative(trim.expected_head_seq, "expected_head_seq")
-        released: list[Span] = []
+        released: list[Released] = []
 
         def work(unit: UnitOfWork) -> tuple[Trimmed, Outcome]:
             trimmed, released[:] = trim_in(unit, trim, self._clock.now())
@@ -79,7 +79,7 @@ class TrimRules:
         check_id(truncate.session_id, "session_id")
         requests.check_not_negative(truncate.after_seq, "after_seq")
         requests.check_not_negative(truncate.expected_head_seq, "expected_head_seq")
-        released: list[Span] = []
+        released: list[Released] = []
 
         def work(unit: UnitOfWork) -> tuple[int, Outcome]:
             head_seq, released[:] = truncate_in(unit, truncate, self._clock.now())
@@ -94,7 +94,7 @@ class TrimRules:
         return head_seq
 
 
-def trim_in(unit: UnitOfWork, trim: Trim, now: datetime) -> tuple[Trimmed, list[Span]]:
+def trim_in(unit: UnitOfWork, trim: Trim, now: datetime) -> tuple[Trimmed, list[Released]]:
     """Trims within a unit; returns also what was released, to be swept after the commit."""
     session = requests.writable(unit.sessions.lock(trim.session_id))
     requests.check_head(trim.expected_head_seq, session)
@@ -108,9 +108,8 @@ def trim_in(unit: UnitOfWork, trim: Trim, now: datetime) -> tuple[Trimmed, list[
         return Trimmed(spans.count(shown), session.floor_seq), []
     floor_seq = first - 1
     kept = spans.clip(stored, first, spans.OPEN_END)
-    released = spans.clip(shown, 0, floor_seq)
     unit.spans.replace(session.origin, stored, kept)
-    unit.spans.release(released, now)
+    released = release_in(unit, session.origin, spans.clip(shown, 0, floor_seq), now)
     unit.marks.remove(session.origin, 0, floor_seq)
     tracker = Tracker.decode(session.open_groups)
     if tracker is not None:
@@ -128,7 +127,7 @@ def _cut(unit: UnitOfWork, session: Session, shown: Sequence[Span], seq: int) ->
     return cut if spans.seq_before(shown, cut) is not None else session.floor_seq + 1
 
 
-def truncate_in(unit: UnitOfWork, truncate: Truncate, now: datetime) -> tuple[int, list[Span]]:
+def truncate_in(unit: UnitOfWork, truncate: Truncate, now: datetime) -> tuple[int, list[Released]]:
     """Rewinds within a unit; returns also what was released, to be swept after the commit."""
     session = requests.writable(unit.sessions.lock(truncate.session_id))
     requests.check_head(truncate.expected_head_seq, session)
@@ -139,11 +138,11 @@ def truncate_in(unit: UnitOfWork, truncate: Truncate, now: datetime) -> tuple[in
     stored = unit.spans.of(session.origin)
     shown = spans.clip(stored, session.floor_seq + 1, session.head_seq)
     kept = spans.clip(shown, 0, truncate.after_seq)
-    released = spans.clip(shown, truncate.after_seq + 1, spans.OPEN_END)
+    dropped = spans.clip(shown, truncate.after_seq + 1, spans.OPEN_END)
     # This seq stays empty, so that a writer who saw what is dropped meets another head.
     head_seq = session.head_seq + 1
     unit.spans.replace(session.origin, stored, [*kept, Span(session.origin, head_seq + 1)])
-    unit.spans.release(released, now)
+    released = release_in(unit, session.origin, dropped, now)
     unit.sessions.save(session, replace(session, head_seq=head_seq, open_groups=_reopened(unit, session, kept)))
     return head_seq, released
 

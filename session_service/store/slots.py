@@ -23,7 +23,7 @@ _WRITE = update(context_slot).where(_KEY)
 _CONSUME = _WRITE.where(
     context_slot.c.version == bindparam("read_version", type_=context_slot.c.version.type),
     context_slot.c.content.is_not(None),
-)
+).values(version=context_slot.c.version + 1)
 _DELETE = delete(context_slot).where(context_slot.c.space_id == _IN_SPACE, context_slot.c.session_id == _OF_SESSION)
 
 
@@ -99,7 +99,7 @@ class SqlSlots:
 
     def consume(self, session_id: str, name: SlotName, version: int, now: datetime) -> bool:
         """Unsets a slot that is set and has this version; tells whether it did."""
-        values = {"content": None, "version": version + 1, "updated_at": now, "read_version": version}
+        values = {"content": None, "updated_at": now, "read_version": version}
         return self._connection.execute(_CONSUME, values | self._key(session_id, name)).rowcount > 0
 
     def delete(self, session_id: str) -> None:

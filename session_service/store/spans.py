@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    CompoundSelect,
     Connection,
     Select,
     and_,
@@ -13,15 +14,14 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal,
     or_,
     select,
-    update,
+    union_all,
 )
-from sqlalchemy.exc import IntegrityError
 
-from ramet_server.database.faults import is_duplicate
 from ramet_server.database.tables.session import history_span, released_span
-from session_service.rules.spans import Span
+from session_service.rules.spans import Released, Span
 from session_service.store import ranges
 
 _IN_LIMIT = 500
@@ -32,13 +32,10 @@ _OF = (
     .where(history_span.c.owner_origin == bindparam("owner", type_=history_span.c.owner_origin.type))
     .order_by(history_span.c.first_seq)
 )
-_NOTED = and_(
-    released_span.c.origin == ranges.origin(0),
-    released_span.c.first_seq == ranges.first(0),
-    released_span.c.last_seq == ranges.last(0),
+_TAKE = delete(released_span).where(
+    released_span.c.owner_origin == bindparam("owner", type_=released_span.c.owner_origin.type),
+    released_span.c.first_seq == bindparam("first", type_=released_span.c.first_seq.type),
 )
-_TOUCH = update(released_span).where(_NOTED)
-_TAKE = delete(released_span).where(_NOTED)
 
 
 class SqlSpans:
@@ -81,52 +78,62 @@ class SqlSpans:
         """Returns, by origin, the ranges (first, last) that sessions show and that meet one of these."""
         found: dict[str, list[tuple[int, int]]] = {}
         for chunk in ranges.chunks(spans):
-            rows = self._connection.execute(_covers(ranges.rounded(len(chunk))), ranges.parameters(chunk))
-            for row in rows:
+            whole = self._connection.execute(_whole(ranges.rounded(len(chunk))), ranges.parameters(chunk)).all()
+            for row in whole:
                 found.setdefault(row.origin, []).append((row.first_seq, row.last_seq))
+            held = {row.place for row in whole}
+            rest = [span for place, span in enumerate(chunk) if place not in held]
+            if rest:
+                rows = self._connection.execute(_covers(ranges.rounded(len(rest))), ranges.parameters(rest))
+                for row in rows:
+                    found.setdefault(row.origin, []).append((row.first_seq, row.last_seq))
         return found
 
-    def release(self, spans: Sequence[Span], now: datetime) -> None:
-        """Notes ranges that a session dropped. Waits for a sweep that is at work on the same range."""
-        if not spans:
-            return
-        try:
-            self._connection.execute(insert(released_span), [_note(span, now) for span in spans])
-        except IntegrityError as error:
-            if not is_duplicate(error):
-                raise
-            # Another session released one of them. What was inserted before it stays, and is met again.
-            for span in spans:
-                while not self._release(span, now):
-                    pass
+    def release(self, released: Sequence[Released], now: datetime) -> None:
+        """Notes ranges that sessions dropped. What one session drops never overlaps, so no note meets another."""
+        rows = [
+            {
+                "owner_origin": each.owner,
+                "first_seq": each.span.first_seq,
+                "origin": each.span.origin,
+                "last_seq": each.span.last_seq,
+                "released_at": now,
+            }
+            for each in released
+        ]
+        if rows:
+            self._connection.execute(insert(released_span), rows)
 
-    def released(self, limit: int) -> list[Span]:
+    def released(self, limit: int) -> list[Released]:
         """Returns ranges that wait for the sweep, oldest first."""
-        rows = self._connection.execute(
-            select(released_span.c.origin, released_span.c.first_seq, released_span.c.last_seq)
-            .order_by(released_span.c.released_at)
-            .limit(limit)
-        )
-        return [Span(row.origin, row.first_seq, row.last_seq) for row in rows]
+        c = released_span.c
+        query = select(c.owner_origin, c.origin, c.first_seq, c.last_seq).order_by(c.released_at).limit(limit)
+        rows = self._connection.execute(query)
+        return [Released(row.owner_origin, Span(row.origin, row.first_seq, row.last_seq)) for row in rows]
 
-    def take_released(self, spans: Sequence[Span]) -> None:
-        """Removes the notes of these ranges and locks out those who would note them again, until this unit ends."""
-        # Row by row: a statement over many might scan, and wait for notes of others that are not committed yet.
+    def take_released(self, released: Sequence[Released]) -> list[Released]:
+        """Removes notes; returns those that were still there, which nobody else will take."""
+        # Row by row: a statement over many might scan, and wait for notes that are not committed yet.
         # In the order of their keys, so that two sweeps never wait for each other.
-        ordered = sorted(spans, key=lambda span: (span.origin, span.first_seq, span.last_seq))
-        for span in ordered:
-            self._connection.execute(_TAKE, ranges.parameters([span]))
+        taken = []
+        for each in sorted(released, key=lambda each: (each.owner, each.span.first_seq)):
+            key = {"owner": each.owner, "first": each.span.first_seq}
+            if self._connection.execute(_TAKE, key).rowcount:
+                taken.append(each)
+        return taken
 
-    def _release(self, span: Span, now: datetime) -> bool:
-        """Notes one range, or touches its note, which makes the sweep wait for this unit; False if it just went."""
-        try:
-            self._connection.execute(insert(released_span), _note(span, now))
-        except IntegrityError as error:
-            if not is_duplicate(error):
-                raise
-            values = {"released_at": now} | ranges.parameters([span])
-            return self._connection.execute(_TOUCH, values).rowcount > 0
-        return True
+
+@cache
+def _whole(count: int) -> Select[Any] | CompoundSelect[Any]:
+    """One span that covers each range whole, where there is one: of a thousand forks the first one tells."""
+    c = history_span.c
+    terms = [
+        select(literal(place).label("place"), c.origin, c.first_seq, c.last_seq)
+        .where(c.origin == ranges.origin(place), c.first_seq <= ranges.first(place), c.last_seq >= ranges.last(place))
+        .limit(1)
+        for place in range(count)
+    ]
+    return terms[0] if count == 1 else union_all(*(select(term.subquery()) for term in terms))
 
 
 @cache
@@ -142,7 +149,3 @@ def _covers(count: int) -> Select[Any]:
         .where(or_(*meeting))
         .group_by(c.origin, c.first_seq)
     )
-
-
-def _note(span: Span, now: datetime) -> dict[str, Any]:
-    return {"origin": span.origin, "first_seq": span.first_seq, "last_seq": span.last_seq, "released_at": now}

@@ -39,4 +39,4 @@ def _open(stack: ExitStack, name: str, url: str) -> Door:
     driver = "mysql+pymysql" if parsed.drivername == "mysql" else parsed.drivername
     engine = create_engine(parsed.set(drivername=driver), isolation_level="AUTOCOMMIT")
     stack.callback(engine.dispose)
-    return Door(name, channel, snapshots(engine))
+    return Door(name, channel, snapshots(stack.enter_context(engine.connect())))

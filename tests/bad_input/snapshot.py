@@ -3,18 +3,17 @@
 import hashlib
 from collections.abc import Callable
 
-from sqlalchemy import Connection, Engine, inspect
+from sqlalchemy import Connection, inspect
 
 Snapshot = dict[str, str]
 """By table, a text that differs when its rows do."""
 
 
-def snapshots(engine: Engine) -> Callable[[], Snapshot]:
-    """Returns a function that tells what each table of the database holds."""
-    tables = [name for name in inspect(engine).get_table_names() if name != "alembic_version"]
+def snapshots(connection: Connection) -> Callable[[], Snapshot]:
+    """Returns a function that tells what each table of the database holds; the connection must commit by itself."""
+    tables = [name for name in inspect(connection).get_table_names() if name != "alembic_version"]
     assert tables, "the database of the server under test has no tables"
-    connection = engine.connect()
-    if engine.dialect.name == "sqlite":
+    if connection.dialect.name == "sqlite":
         return _of_sqlite(connection, tables)
     return lambda: {
         name.rpartition(".")[2]: str(checksum)

@@ -19,7 +19,7 @@ from ramet.session.v1.session_pb2_grpc import SessionStorageStub
 from ramet.tree.v1 import tree_pb2
 from ramet.tree.v1.tree_pb2_grpc import SessionTreeStub
 from tests.cases.conftest import Connect, Start
-from tests.conformance.refusing import refused
+from tests.conformance.refusing import reason_of, refused
 from tests.conformance.session import making as storing
 from tests.conformance.tree import making as growing
 from tests.harness.mariadb import MariaDb
@@ -97,11 +97,19 @@ def seed(to: Stubs) -> None:
     growing.grow(to.tree, "root other")
 
 
+def read_into(records: list[object], storage: SessionStorageStub, session_id: str) -> None:
+    """Read a whole history into a list."""
+    records += storing.history(storage, session_id)
+
+
 def everything(to: Stubs) -> list[object]:
     """All that the space shows."""
     found: list[object] = list(growing.entries(to.tree))
     for session in to.storage.ListSessions(session_pb2.ListSessionsRequest()).sessions:
-        found += [session, *storing.history(to.storage, session.id)]
+        records: list[object] = []
+        # It may be deleted between the list and the read.
+        gone = reason_of(partial(read_into, records, to.storage, session.id))
+        found += [session, *records, gone]
     return found
 
 

@@ -131,12 +131,13 @@ CREATE TABLE record (
 	PRIMARY KEY (origin, seq)
 )ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='Records under the session incarnation that wrote them; immutable but for erasure.' COLLATE utf8mb4_bin;
 CREATE TABLE released_span (
-	origin CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	owner_origin CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	first_seq BIGINT NOT NULL,
+	origin CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	last_seq BIGINT NOT NULL,
 	released_at DATETIME(6) NOT NULL,
-	PRIMARY KEY (origin, first_seq, last_seq)
-)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='Ranges that some session dropped; the sweep erases what no span needs.' COLLATE utf8mb4_bin;
+	PRIMARY KEY (owner_origin, first_seq)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='Ranges that a session, the owner, dropped; the sweep erases what no span needs.' COLLATE utf8mb4_bin;
 CREATE INDEX released_span_by_age ON released_span (released_at);
 CREATE TABLE request_log (
 	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

@@ -178,7 +178,7 @@ class Base(RuleBasedStateMachine):
         self.compare_slot(session, PROMPT, got.system_prompt)
         self.compare_slot(session, INSIGHT, got.insight)
         self.compare_records(expected.records, got.records)
-        assert expected.incomplete_least <= got.incomplete_records <= expected.incomplete_most
+        assert got.incomplete_records == expected.incomplete
         assert got.older_left_out == expected.older_left_out
 
     def check_diff(self, left_id: str, right_id: str) -> None:

@@ -115,7 +115,6 @@ class Session:
         within = range(start, len(self.records))
         return Context(
             shown,
-            len([position for position in within if position in broken and position not in cut_off]),
             len([position for position in within if position in broken]),
             older_left_out=start > 0,
         )
@@ -123,11 +122,10 @@ class Session:
 
 @dataclass(frozen=True)
 class Context:
-    """What GetContext must show; an incomplete group that the budget's edge cuts counts as either."""
+    """What GetContext must show."""
 
     records: list[Rec]
-    incomplete_least: int
-    incomplete_most: int
+    incomplete: int
     older_left_out: bool
 
 

@@ -178,8 +178,8 @@ class RecordRules(Base):
         record = session.record(seq) if session is not None else None
         if session is not None and record is None:
             faults |= {"BELOW_TRIM_FLOOR"} if seq <= session.floor else {"RECORD_NOT_FOUND"}
-        # No record ever has this seq.
-        faults |= {"INVALID_FIELD"} if seq == 0 else set()
+        # What is no seq at all is refused before anything is read.
+        faults = {"INVALID_FIELD"} if seq == 0 else faults
         request = s.EraseRecordRequest(session_id=session_id, seq=seq)
         got = self.change(self.storage.EraseRecord, request, faults, lambda answer: [answer.seq])
         if record is not None and got is not None:

@@ -211,6 +211,21 @@ def test_a_short_view_of_a_long_source_reads_only_what_it_shows(crowded: Storage
     crowded.delete("short")
 
 
+def test_deleting_one_of_many_forks_looks_at_few_of_the_others(crowded: Storage) -> None:
+    origin = crowded.origin("long")
+    _insert(
+        crowded,
+        tables.history_span,
+        [{"owner_origin": new_id(), "first_seq": 1, "origin": origin, "last_seq": 50_000} for _ in range(3000)],
+    )
+    crowded.fork("long", "one-of-many", up_to_seq=40_000)
+    if crowded.database.engine.dialect.name == "mysql":
+        assert rows_read(crowded, lambda: crowded.delete("one-of-many")) < 100
+    else:
+        crowded.delete("one-of-many")
+    assert len(crowded.page("long").records) == 100
+
+
 def test_a_thousand_records_are_one_query_of_records(crowded: Storage) -> None:
     with statements(crowded.database) as seen:
         assert len(crowded.page("long", page_size=1000, after_seq=70_000).records) == 1000

@@ -9,7 +9,7 @@ from ramet_server.domain.ids import check_id
 from ramet_server.domain.limits import Limits
 from ramet_server.domain.text import check_label, check_text
 from tree_service.rules.ports import Store, UnitOfWork
-from tree_service.rules.showing import settled, visible
+from tree_service.rules.showing import check_expected, lock_space, settled, visible
 from tree_service.rules.values import MAX_SKILLS, Config
 
 
@@ -48,12 +48,13 @@ class ConfigRules:
         ``expected_version`` is one of the config, not of the node. The config is required; all in it may be absent.
         """
         check_id(node_id, "node_id")
+        check_expected(expected_version)
         if config is None:
             raise InvalidField("config is required; all in it may be absent.", field="config")
         new = check_config(config, self._limits)
 
         def work(unit: UnitOfWork) -> tuple[Config, Outcome]:
-            unit.space.lock()
+            lock_space(unit)
             settled(unit, visible(unit, node_id))
             version = _config(unit, node_id).version
             if expected_version is not None and expected_version != version:

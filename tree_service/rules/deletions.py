@@ -7,7 +7,7 @@ from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from tree_service.rules.ports import Store, UnitOfWork
 from tree_service.rules.ranks import close_ranks, enlarge
-from tree_service.rules.showing import check_version, hidden, visible
+from tree_service.rules.showing import check_expected, check_version, hidden, lock_space, visible
 from tree_service.rules.values import REPORTED, Deleted, DeletePolicy, Deletion, Node
 
 
@@ -26,9 +26,10 @@ class DeletionRules:
     def delete(self, call: Call, mutation: Mutation, deletion: Deletion) -> Deleted:
         """Deletes a node; raises NodeHasChildren where its policy is to refuse and it has some."""
         check_id(deletion.node_id, "node_id")
+        check_expected(deletion.expected_version)
 
         def work(unit: UnitOfWork) -> tuple[Deleted, Outcome]:
-            unit.space.lock()
+            lock_space(unit)
             node = (hidden if deletion.only_awaiting else visible)(unit, deletion.node_id)
             check_version(node, deletion.expected_version)
             deleted = self._delete(unit, node, deletion)

@@ -9,7 +9,16 @@ from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from tree_service.rules.ports import Store, UnitOfWork
 from tree_service.rules.ranks import close_ranks, open_ranks, reorder
-from tree_service.rules.showing import check_version, remember, settled, show_again, show_stored, visible
+from tree_service.rules.showing import (
+    check_expected,
+    check_version,
+    lock_space,
+    remember,
+    settled,
+    show_again,
+    show_stored,
+    visible,
+)
 from tree_service.rules.values import REPORTED, Move, Moved, Node, Ref
 
 
@@ -29,11 +38,12 @@ class MoveRules:
         check_id(move.node_id, "node_id")
         if move.parent_id is not None:
             check_id(move.parent_id, "parent_id")
+        check_expected(move.expected_version)
         if move.index is not None and move.index < 0:
             raise InvalidField("index must not be negative.", field="index")
 
         def work(unit: UnitOfWork) -> tuple[Moved, Outcome]:
-            roots = unit.space.lock()
+            roots = lock_space(unit)
             node = visible(unit, move.node_id)
             parent = None if move.parent_id is None else visible(unit, move.parent_id, "parent_id")
             check_version(node, move.expected_version)

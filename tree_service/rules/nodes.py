@@ -12,7 +12,17 @@ from ramet_server.domain.text import check_label
 from tree_service.rules.configs import check_config
 from tree_service.rules.ports import Store, UnitOfWork
 from tree_service.rules.ranks import enlarge
-from tree_service.rules.showing import check_version, remember, settled, show, show_again, show_stored, visible
+from tree_service.rules.showing import (
+    check_expected,
+    check_version,
+    lock_space,
+    remember,
+    settled,
+    show,
+    show_again,
+    show_stored,
+    visible,
+)
 from tree_service.rules.values import NewNode, Node, ShownNode
 
 
@@ -40,8 +50,10 @@ class NodeRules:
         config = None if new.config is None else replace(check_config(new.config, self._limits), version=1)
 
         def work(unit: UnitOfWork) -> tuple[ShownNode, Outcome]:
-            index, depth = unit.space.lock(), 0
-            if new.parent_id is not None:
+            if new.parent_id is None:
+                index, depth = unit.space.lock(make=True) or 0, 0
+            else:
+                lock_space(unit, "parent_id")
                 parent = settled(unit, visible(unit, new.parent_id, "parent_id"))
                 index, depth = parent.child_count, parent.depth + 1
             if unit.nodes.taken(node_id):
@@ -80,12 +92,13 @@ class NodeRules:
     ) -> ShownNode:
         """Gives a node another label; the label is required, and may be empty."""
         check_id(node_id, "node_id")
+        check_expected(expected_version)
         if label is None:
             raise InvalidField("label is required; it may be empty.", field="label")
         new_label = check_label(label, "label", self._limits.max_label_characters)
 
         def work(unit: UnitOfWork) -> tuple[ShownNode, Outcome]:
-            unit.space.lock()
+            lock_space(unit)
             node = visible(unit, node_id)
             check_version(node, expected_version)
             node = settled(unit, node)

@@ -22,10 +22,11 @@ from tree_service.rules.values import (
 class Space(Protocol):
     """The row that orders all changes of the forest of one space."""
 
-    def lock(self) -> int:
+    def lock(self, *, make: bool = False) -> int | None:
         """Makes every other mutation of the space wait until this unit ends; returns the number of roots.
 
-        The first thing that any mutation does, so that none meets another half way.
+        The first thing that any mutation does, so that none meets another half way. A space that never had a node
+        has no row: it is made if that is wished, and else None is returned, so that a refused call leaves nothing.
         """
         ...
 

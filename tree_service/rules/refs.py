@@ -8,7 +8,7 @@ from ramet_server.domain.errors import IllegalRef
 from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from tree_service.rules.ports import Store, UnitOfWork
-from tree_service.rules.showing import remember, settled, show_again, show_stored, visible
+from tree_service.rules.showing import lock_space, remember, settled, show_again, show_stored, visible
 from tree_service.rules.values import Node, Ref, ShownNode
 
 
@@ -29,7 +29,7 @@ class RefRules:
             raise IllegalRef("A node does not refer to itself.", field="target_id")
 
         def work(unit: UnitOfWork) -> tuple[ShownNode, Outcome]:
-            unit.space.lock()
+            lock_space(unit)
             node = settled(unit, visible(unit, ref.node_id))
             target = settled(unit, visible(unit, ref.target_id, "target_id"))
             if _in_one_line(unit, node, target):
@@ -48,7 +48,7 @@ class RefRules:
         _check(ref)
 
         def work(unit: UnitOfWork) -> tuple[ShownNode, Outcome]:
-            unit.space.lock()
+            lock_space(unit)
             node = settled(unit, visible(unit, ref.node_id))
             if unit.refs.has(ref):
                 unit.refs.remove([ref])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ramet_server.domain.errors import NodeNotFound, StaleVersion
+from ramet_server.domain.errors import InvalidField, NodeNotFound, StaleVersion
 from ramet_server.domain.idempotency import Outcome
 from ramet_server.domain.text import utf8_size
 from tree_service.rules.ports import UnitOfWork
@@ -13,12 +13,24 @@ _CHUNK = 1000
 _NODE_BYTES = 64
 
 
+def lock_space(unit: UnitOfWork, field: str = "node_id") -> int:
+    """Locks the space and returns its number of roots; raises NodeNotFound where it never had a node."""
+    roots = unit.space.lock()
+    if roots is None:
+        raise _unknown(field)
+    return roots
+
+
 def visible(unit: UnitOfWork, node_id: str, field: str = "node_id") -> Node:
     """Returns the node; raises NodeNotFound where there is none that a reader may see."""
     node = unit.nodes.find(node_id)
     if node is None:
-        raise NodeNotFound(f"No node has this {field}.", field=field)
+        raise _unknown(field)
     return node
+
+
+def _unknown(field: str) -> NodeNotFound:
+    return NodeNotFound(f"No node has this {field}.", field=field)
 
 
 def hidden(unit: UnitOfWork, node_id: str) -> Node:
@@ -36,6 +48,12 @@ def settled(unit: UnitOfWork, node: Node) -> Node:
         return node
     unit.nodes.settle(node.node_id)
     return replace(node, awaits_content=False)
+
+
+def check_expected(version: int | None) -> None:
+    """Refuses an expected version that nothing can ever have."""
+    if version is not None and version < 0:
+        raise InvalidField("expected_version must not be negative.", field="expected_version")
 
 
 def check_version(node: Node, expected: int | None) -> None:

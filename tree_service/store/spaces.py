@@ -10,7 +10,7 @@ from ramet_server.database.tables.shared import space
 
 
 class SpaceMissing(Exception):
-    """Tells the store that the space has no row yet; it never reaches a rule."""
+    """Tells the store to make the row of the space; it never reaches a rule."""
 
 
 class SqlSpace:
@@ -20,12 +20,12 @@ class SqlSpace:
         self._connection = connection
         self._space_id = space_id
 
-    def lock(self) -> int:
-        """Locks the row until the unit ends, and returns the number of roots."""
+    def lock(self, *, make: bool = False) -> int | None:
+        """Locks the row until the unit ends, and returns the number of roots; None where there is no row."""
         count: int | None = self._connection.execute(
             select(space.c.root_count).where(space.c.space_id == self._space_id).with_for_update()
         ).scalar_one_or_none()
-        if count is None:
+        if count is None and make:
             raise SpaceMissing
         return count
 

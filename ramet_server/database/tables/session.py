@@ -110,12 +110,13 @@ broken_group = Table(
 released_span = Table(
     "released_span",
     metadata,
-    Column("origin", Origin, primary_key=True),
+    Column("owner_origin", Origin, primary_key=True),
     Column("first_seq", Count, primary_key=True, autoincrement=False),
-    Column("last_seq", Count, primary_key=True, autoincrement=False),
+    Column("origin", Origin, nullable=False),
+    Column("last_seq", Count, nullable=False),
     Column("released_at", UtcDateTime, nullable=False),
     Index("released_span_by_age", "released_at"),
-    comment="Ranges that some session dropped; the sweep erases what no span needs.",
+    comment="Ranges that a session, the owner, dropped; the sweep erases what no span needs.",
     **TABLE_OPTIONS,
 )
 

@@ -115,8 +115,9 @@ class TestErasingRecords(WithASecret):
             assert refusal.metadata["floor_seq"] == "2"
 
     def test_a_seq_that_can_never_be_is_refused(self, storage: SessionStorageStub, session: str) -> None:
-        with bad_field("seq"):
-            erase(storage, session, -1)
+        for seq in (0, -1):
+            with bad_field("seq"):
+                erase(storage, session, seq)
 
     def test_an_archived_or_unknown_session_is_refused(self, storage: SessionStorageStub, session: str) -> None:
         append(storage, session, user("kept"))

@@ -215,6 +215,12 @@ class TestConsumingInsight:
         assert [reply.insight_consumed for reply in replies].count(True) == 1
         assert {reply.insight_version for reply in replies} == {version + 1}
 
+    def test_a_version_that_never_was_is_not_consumed(self, storage: SessionStorageStub, session: str) -> None:
+        slot = put_insight(storage, session, "stays")
+        reply = append(storage, session, user(), consume_insight_version=(1 << 63) - 1)
+        assert (reply.insight_consumed, reply.insight_version) == (False, slot.version)
+        assert get_insight(storage, session) == slot
+
     def test_a_negative_version_is_refused(self, storage: SessionStorageStub, session: str) -> None:
         with bad_field("consume_insight_version"):
             append(storage, session, user(), consume_insight_version=-1)

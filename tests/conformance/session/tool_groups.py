@@ -301,6 +301,23 @@ class TestGroupBudgets:
         assert list(found.records) == []
         assert found.older_left_out
 
+    def test_incomplete_records_are_counted_within_the_budget_only(
+        self, storage: SessionStorageStub, session: str
+    ) -> None:
+        append(storage, session, calling("a"), user("1"), calling("b"), user("2"))
+        assert context(storage, session).incomplete_records == 2
+        found = context(storage, session, max_records=3)
+        assert [record.content for record in found.records] == ["1", "2"]
+        assert (found.incomplete_records, found.older_left_out) == (1, True)
+
+    def test_an_answer_belongs_to_the_nearest_earlier_call_without_one(
+        self, storage: SessionStorageStub, session: str
+    ) -> None:
+        append(storage, session, calling("a"), calling("a"), answering("a"), user("on"))
+        found = storage.GetContext(pb.GetContextRequest(session_id=session))
+        assert [record.seq for record in found.records] == [2, 3, 4]
+        assert found.incomplete_records == 1
+
     def test_records_after_a_group_that_does_not_fit_still_come(
         self, storage: SessionStorageStub, session: str
     ) -> None:

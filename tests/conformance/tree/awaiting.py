@@ -153,6 +153,15 @@ class TestHalfMade:
         storing.delete(storage, "s")
         assert outline(tree) == "s(below)"
 
+    def test_a_session_that_is_deleted_alone_leaves_an_untouched_node_waiting(
+        self, tree: SessionTreeStub, storage: SessionStorageStub
+    ) -> None:
+        create(tree, "s", awaits_content=True)
+        storing.put(storage, "s")
+        assert nodes(tree) == ["s"]
+        storing.delete(storage, "s")
+        assert nodes(tree) == []
+
     def test_an_archived_session_shows_its_node(self, tree: SessionTreeStub, storage: SessionStorageStub) -> None:
         create(tree, "s", awaits_content=True)
         storing.put(storage, "s")

@@ -99,6 +99,12 @@ class TestConfigs:
         slot = storage.GetSystemPrompt(session_pb2.GetSystemPromptRequest(session_id="a"))
         assert (slot.content, slot.version) == ("of the session", 1)
 
+    def test_a_config_must_be_given_though_all_in_it_may_be_absent(self, tree: SessionTreeStub) -> None:
+        create(tree, "a", config=pb.Config(system_prompt="kept"))
+        with bad_field("config"):
+            tree.PutConfig(pb.PutConfigRequest(node_id="a"))
+        assert read(tree).system_prompt == "kept"
+
     def test_unknown_nodes_are_not_found(self, tree: SessionTreeStub) -> None:
         with unknown_node():
             read(tree)

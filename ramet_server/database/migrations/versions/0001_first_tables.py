@@ -106,12 +106,13 @@ def upgrade() -> None:
     )
     create_table(
         "released_span",
-        Column("origin", Origin, primary_key=True),
+        Column("owner_origin", Origin, primary_key=True),
         Column("first_seq", Count, primary_key=True, autoincrement=False),
-        Column("last_seq", Count, primary_key=True, autoincrement=False),
+        Column("origin", Origin, nullable=False),
+        Column("last_seq", Count, nullable=False),
         Column("released_at", UtcDateTime, nullable=False),
         Index("released_span_by_age", "released_at"),
-        comment="Ranges that some session dropped; the sweep erases what no span needs.",
+        comment="Ranges that a session, the owner, dropped; the sweep erases what no span needs.",
     )
     create_table(
         "context_slot",

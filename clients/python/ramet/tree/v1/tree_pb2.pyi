@@ -295,7 +295,7 @@ class CreateSessionRequest(_message.Message):
     parent_id: _builtins.str
     """Absent: makes a root. Unknown: NOT_FOUND (NODE_NOT_FOUND), never a root."""
     session_id: _builtins.str
-    """Empty lets the server make an id. Taken: ALREADY_EXISTS (NODE_EXISTS)."""
+    """Empty lets the server make an id. Taken, or its earlier session is still to be deleted: ALREADY_EXISTS (NODE_EXISTS)."""
     label: _builtins.str
     """At most 256 characters."""
     source_session_id: _builtins.str

@@ -1,7 +1,8 @@
 """An agent's night on call, played over Ramet: run by ``make demo``.
 
 Writes a conversation of 200 records turn by turn, forks it in every way at once, reflects over digests, delivers
-insights, trims, rewinds, compares and archives, and checks every number on the way. It takes a space of its own, so
+insights, trims, rewinds, compares and archives. Then a help desk of agents works on five questions, and what it did is
+read back: decision chains, metrics, a trace. Every number is checked on the way. The demo takes a space of its own, so
 that it may run against a server in use: ``RAMET_ADDRESS=127.0.0.1:50051 make demo``.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from diagnoses import Diagnoses
 from drawing import draw
 from ledger import Ledger
 from local_services import services
@@ -297,10 +299,11 @@ async def brief(records: Sequence[Record]) -> list[Record]:
 async def main() -> int:
     """Plays the demo and returns its exit code."""
     transcript = read_transcript(Path(__file__).parent / "incident.jsonl")
-    with services() as address:
-        async with ramet.connect(address, space=f"demo-{uuid.uuid4().hex[:12]}") as client:
+    with services() as at:
+        async with ramet.connect(at.address, space=f"demo-{uuid.uuid4().hex[:12]}") as client:
             demo = Demo(client, transcript)
             await demo.play()
+            await Diagnoses(client, at.address, at.database, demo.ledger).play()
             return demo.ledger.verdict()
 
 

@@ -34,6 +34,9 @@ async def test_it_starts_its_own_services() -> None:
     assert code == 0, output
     assert "started for this demo" in output
     assert "checks are right" in output
+    assert "      4 executor: failed, ModelDownError: 503 from the provider, tokens unknown" in output
+    assert "tool_acceptance                0.8   covers 2, unknown 3" in output
+    assert "The six SQL queries of old give the numbers of the calls" in output
 
 
 async def test_it_runs_again_and_again_on_a_server_in_use(address: str) -> None:
@@ -41,6 +44,8 @@ async def test_it_runs_again_and_again_on_a_server_in_use(address: str) -> None:
         assert code == 0, output
         assert f"{address} (RAMET_ADDRESS)" in output
         assert "├─ 假设一: the query (query)" in output
+        assert "lookup_knowledge: L0+L1, 1 named, 2 near, 784 characters, cut for the model" in output
+        assert "SQL" not in output
 
 
 async def test_without_its_server_it_stops_loudly() -> None:

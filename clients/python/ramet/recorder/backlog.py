@@ -45,16 +45,19 @@ class Backlog:
         self._seq = 0
         self._closed = False
         self._asleep = True
+        self._recorded = 0
         self._counts: Counter[str] = Counter()
         self._dropped: Counter[str] = Counter()
-        self.changed = threading.Condition()
+        # One that its holder may take again: a collection of garbage within may end a stream, which records.
+        self._lock = threading.RLock()
+        self.changed = threading.Condition(self._lock)
         """Notified whenever counts change that somebody may wait for; its lock guards everything here."""
 
     def offer(self, kind: str, event: bytes | None) -> bool:
         """Takes an event, or drops and counts it; returns whether the sender must be woken. None: it cannot be sent."""
         size = ENTRY_BYTES + len(event or b"")
-        with self.changed:
-            self._counts["recorded"] += 1
+        with self._lock:
+            self._recorded += 1
             if self._closed:
                 # The sender is gone, or goes: no seq is spent that nobody could account for.
                 self._dropped[kind] += 1
@@ -117,7 +120,7 @@ class Backlog:
             self._counts["rejected"] += rejected
             self._counts["spooled"] += spooled
             self._counts["ever_spooled"] += max(0, spooled)
-            self._counts["recorded"] += adopted
+            self._recorded += adopted
             self.changed.notify_all()
 
     def drop_all(self) -> None:
@@ -170,5 +173,4 @@ class Backlog:
             )
 
     def _pending(self) -> int:
-        counts = self._counts
-        return counts["recorded"] - counts["acked"] - counts["rejected"] - self._dropped.total()
+        return self._recorded - self._counts["acked"] - self._counts["rejected"] - self._dropped.total()

@@ -53,6 +53,9 @@ class Diagnosis(AbstractContextManager["Diagnosis"]):
         self._agent_flow = agent_flow
         self._conversation_id = conversation_id
         self._indexes = itertools.count()
+        self._keys = f"{new_key()[:16]}."
+        self._pid = os.getpid()
+        self._numbers = itertools.count()
         self._open: dict[str, Step] = {}
         self._status: Status | None = None
         self._error: BaseException | str = ""
@@ -144,6 +147,12 @@ class Diagnosis(AbstractContextManager["Diagnosis"]):
         step.begin(messages)
         return step
 
+    def key(self) -> str:
+        """Makes an id that is unique within the diagnosis, in whichever process it is recorded."""
+        if self._pid != os.getpid():
+            self._keys, self._pid = f"{new_key()[:16]}.", os.getpid()
+        return f"{self._keys}{next(self._numbers)}"
+
     def ended(self, step: "Step") -> None:
         """Forgets a step that has ended."""
         self._open.pop(step.key, None)
@@ -170,7 +179,7 @@ class Step:
         self, diagnosis: Diagnosis, agent_name: str, index: int, parent: "Step | None", model: str, provider: str
     ) -> None:
         self.diagnosis = diagnosis
-        self.key = new_key()
+        self.key = diagnosis.key()
         """Its id within the diagnosis."""
         self.agent_name = agent_name
         """Whose it is."""

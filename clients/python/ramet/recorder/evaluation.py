@@ -7,7 +7,7 @@ __all__ = ["QUESTION", "found_evaluation"]
 
 QUESTION = (
     "How sure are you of your conclusion? Answer with one JSON object and nothing else: "
-    '{"confidence": <0 to 100>, "reasoning": "<why, in a sentence>", "evidence_count": <pieces of evidence it rests on>, '
+    '{"confidence": <0 to 100>, "reasoning": "<why, in a sentence>", "evidence_count": <pieces of evidence>, '
     '"tools_proposed": <tools you proposed>, "tools_accepted": <how many of them were used>}'
 )
 """Asks for a self-evaluation; append it to a prompt to have it with the answer."""

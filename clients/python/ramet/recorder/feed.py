@@ -1,4 +1,4 @@
-"""The events of one producer in their order: under way, then on disk, then in memory. Only the sender's thread is here."""
+"""The events of one producer in their order: under way, on disk, in memory. Only the sender's thread is here."""
 
 import logging
 from collections import deque
@@ -167,6 +167,11 @@ class Feed:
                 entry.event = None
                 self._backlog.settle(rejected=1, spooled=-int(entry.spooled))
                 return
+
+    def forget(self) -> None:
+        """Closes the files of a parent process, in its forked child, and leaves them to it."""
+        if self._spool is not None:
+            self._spool.forget()
 
     def close(self) -> None:
         """Closes the files."""

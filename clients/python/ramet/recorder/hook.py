@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -16,9 +15,9 @@ __all__ = ["AgentLoggingHook"]
 class AgentLoggingHook:
     """Records the steps of one agent into whichever diagnosis is current; outside every one it does nothing.
 
-    A step whose agent runs below another's step gets that one as its parent. This is found by itself where a
-    sub-agent runs in a tool (:func:`record_tool`), in a task or in a carried thread of its own. Where sub-agents run one
-    after the other in the same task, and not as tools, enclose each in ``with hook:``.
+    A step whose agent runs below another's step gets that one as its parent. This is found by itself where a sub-agent
+    runs in a tool (:func:`record_tool`), in a task or in a carried thread of its own. Where sub-agents run one after
+    the other in the same task, and not as tools, enclose each in ``with hook:``.
     """
 
     def __init__(self, agent_name: str, *, model: str = "", provider: str = "") -> None:
@@ -44,7 +43,7 @@ class AgentLoggingHook:
             provider=provider or self._provider,
             parent=self._parent(place),
         )
-        move_to(replace(place, step=step))
+        move_to(Place(place.diagnosis, step, place.base))
         return step
 
     def after_model(

@@ -26,8 +26,8 @@ class TokenTrackingModel:
     """Stands before a function that calls a model, and leaves the tokens it took with the current step.
 
     The function may be plain or asynchronous, and return an answer or stream its parts; what it returns is passed on
-    as it is, a part at a time. Usage is understood as OpenAI tells it (chat completions and responses; a stream tells it
-    in its last part where asked to) and as Anthropic does (whole messages and the events of a stream). A step whose
+    as it is, a part at a time. Usage is understood as OpenAI tells it (chat completions and responses; a stream tells
+    it in its last part where asked to) and as Anthropic does (whole messages and the events of a stream). A step whose
     call fails ends as FAILED, one whose call or stream is cancelled or left early as CANCELLED.
     """
 

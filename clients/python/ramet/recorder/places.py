@@ -4,7 +4,7 @@ import contextvars
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def nested() -> Iterator[None]:
     """Nests steps within the block under the current step, and comes back to it after the block."""
     place = _place.get()
     if place is not None:
-        _place.set(replace(place, base=place.step))
+        _place.set(Place(place.diagnosis, place.step, place.step))
     try:
         yield
     finally:

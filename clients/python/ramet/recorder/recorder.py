@@ -80,7 +80,7 @@ class Recorder:
         self._sender: Sender | None = None
         self._may_send = may_send
         self._closed = False
-        self._starting = threading.Lock()
+        self._starting = threading.RLock()
         spool = None if self._space_spool is None else self._space_spool.new(self.producer_id)
         self._feed = Feed(self.producer_id, self._backlog, spool)
 
@@ -173,7 +173,8 @@ class Recorder:
                     self._backlog.close()
                     self._backlog.drop_all()
                     return None
-                self._sender = sender
+                if self._sender is None:
+                    self._sender = sender
             return self._sender
 
     def flush(self, timeout: float = 10.0) -> Report:
@@ -185,11 +186,13 @@ class Recorder:
         if (sender := self._sender or self._start()) is not None:
             sender.hurry()
             backlog = self._backlog
-            backlog.wait(lambda: (backlog.settled and not sender.adopting) or sender.ended.is_set(),
-                         max(0.0, until - time.monotonic()))
+            backlog.wait(
+                lambda: (backlog.settled and not sender.adopting) or sender.ended.is_set(),
+                max(0.0, until - time.monotonic()),
+            )
         return self.report()
 
-    async def flush_async(self, timeout: float = 10.0) -> Report:
+    async def flush_async(self, timeout: float = 10.0) -> Report:  # noqa: ASYNC109 - as flush has it
         """Does what :meth:`flush` does, without holding up the event loop."""
         return await asyncio.to_thread(self.flush, timeout)
 
@@ -214,7 +217,7 @@ class Recorder:
             sender.ended.wait(max(0.0, until - time.monotonic()))
         return self.report()
 
-    async def close_async(self, timeout: float = 5.0) -> Report:
+    async def close_async(self, timeout: float = 5.0) -> Report:  # noqa: ASYNC109 - as close has it
         """Does what :meth:`close` does, without holding up the event loop."""
         return await asyncio.to_thread(self.close, timeout)
 

@@ -25,6 +25,7 @@ _log = logging.getLogger("ramet.recorder")
 
 _SLOW_S = 1.0
 """How long events wait for a server before they are brought to disk."""
+_PROMPT_S = 0.2
 _LOOK_S = 0.5
 _ADOPT_S = 20.0
 _MAX_MESSAGE_BYTES = 32 * 1024 * 1024
@@ -106,7 +107,7 @@ class Sender:
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._main())
-        except Exception:
+        except Exception:  # noqa: BLE001 - nobody else would hear of it; agents must not
             _log.exception("The recorder's thread has failed; events are dropped from now on.")
             self._backlog.close()
         finally:
@@ -117,10 +118,10 @@ class Sender:
     async def _main(self) -> None:
         tasks = [asyncio.create_task(self._keep()), asyncio.create_task(self._send())]
         if self._spool is not None and self._may_send:
-            tasks.append(asyncio.create_task(self._adopt()))
+            tasks.append(asyncio.create_task(self._adopt(self._spool)))
         ending = asyncio.create_task(self._finish())
         try:
-            done, _ = await asyncio.wait([*tasks, ending], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([*tasks, ending], return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in (*tasks, ending):
                 task.cancel()
@@ -135,9 +136,13 @@ class Sender:
         """Returns when it is time to end: all is sent, or the time is over, or nobody takes anything."""
         await self._ending.wait()
         self._arrived.set()
+        begun = monotonic()
         while monotonic() < self._end_at and not (self._backlog.settled and not self.adopting):
             if self._state is _State.WAITING:
                 return
+            # What is on disk is safe whatever comes; a server that answers is given a moment first.
+            if self._state is _State.CONNECTING or monotonic() - begun > _PROMPT_S:
+                self._feed.spill()
             if self._stream is not None:
                 self._stream.wake()
             await asyncio.sleep(0.01)
@@ -214,19 +219,17 @@ class Sender:
     def _enter(self, state: _State) -> None:
         self._state, self._since = state, monotonic()
 
-    async def _adopt(self) -> None:
+    async def _adopt(self, space: SpaceSpool) -> None:
         """Sends what processes that are gone have left, one after the other, while this one is connected."""
-        assert self._spool is not None
         while True:
-            spool = self._spool.adopt() if self._state is _State.STREAMING else None
-            if spool is not None and await self._adopted(spool):
+            spool = space.adopt() if self._state is _State.STREAMING else None
+            if spool is not None and await self._adopted(space, spool):
                 continue
             self.adopting &= self._state is not _State.STREAMING
             await asyncio.sleep(_LOOK_S / 10 if self.adopting else _ADOPT_S)
 
-    async def _adopted(self, spool: Spool) -> bool:
+    async def _adopted(self, space: SpaceSpool, spool: Spool) -> bool:
         """Sends what is in a spool; returns whether that was possible."""
-        assert self._spool is not None
         feed = Feed(spool.producer_id, self._backlog, spool, adopted=True)
         try:
             feed.load()
@@ -237,7 +240,7 @@ class Sender:
             return False
         finally:
             feed.leave()
-            self._spool.let_go(spool)
+            space.let_go(spool)
         return True
 
     def _channel(self) -> grpc.aio.Channel:

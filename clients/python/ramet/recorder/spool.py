@@ -32,6 +32,7 @@ _LARGEST_FRAME = 64 * 1024 * 1024
 _SUFFIX = ".events"
 _LOCK = "lock"
 _OVERHEAD = _FRAME.size + 32
+_TOGETHER = 200
 
 _log = logging.getLogger("ramet.recorder")
 
@@ -67,9 +68,9 @@ class SpaceSpool:
         spool.unlock()
         self._own.discard(spool.producer_id)
 
-    def has_room(self, size: int) -> bool:
-        """Tells whether so many more bytes are within the limit, over all producers of the space."""
-        return self._used() + size <= self._max_bytes
+    def room(self) -> int:
+        """Returns how many more bytes are within the limit, over all producers of the space."""
+        return self._max_bytes - self._used()
 
     def _used(self) -> int:
         total = 0
@@ -160,16 +161,13 @@ class Spool:
 
     def append(self, entries: list[Entry]) -> int:
         """Writes entries; returns how many of them are on disk now, from the first on."""
+        fitting = self._fitting(entries)
         written = 0
         try:
-            if not self.lock():
+            if fitting and not self.lock():
                 raise OSError("its folder is held by another process")
-            room = self._space.has_room(sum(entry.size + _OVERHEAD for entry in entries))
-            for entry in entries:
-                if not room and not self._space.has_room(entry.size + _OVERHEAD):
-                    break
-                self._write(_frame(entry), entry)
-                written += 1
+            while written < fitting:
+                written += self._write(entries[written : min(fitting, written + _TOGETHER)])
         except OSError as error:
             if not self._faulty:
                 _log.warning("The spool cannot be written (%s): events stay in memory.", error.strerror or error)
@@ -178,12 +176,22 @@ class Spool:
             self._faulty = False
         return written
 
-    def _write(self, frame: bytes, entry: Entry) -> None:
+    def _fitting(self, entries: list[Entry]) -> int:
+        """Returns how many entries there is room for, from the first on."""
+        room = self._space.room()
+        for number, entry in enumerate(entries):
+            room -= entry.size + _OVERHEAD
+            if room < 0:
+                return number
+        return len(entries)
+
+    def _write(self, entries: list[Entry]) -> int:
         if self._writing is None or self._segments[-1].size >= _SEGMENT_BYTES:
-            self._writing = self._next_segment(entry.seq)
+            self._writing = self._next_segment(entries[0].seq)
+        frames = b"".join(map(_frame, entries))
         try:
             # To the system at once: what was written survives the end of this process, of whatever kind.
-            if os.write(self._writing, frame) != len(frame):
+            if os.write(self._writing, frames) != len(frames):
                 raise OSError("the disk is full")
         except OSError:
             # What stands behind a torn frame is not read: the next one needs a segment of its own.
@@ -191,8 +199,9 @@ class Spool:
             self._writing = None
             raise
         segment = self._segments[-1]
-        segment.size += len(frame)
-        segment.last_seq = self.written_through = entry.last_seq
+        segment.size += len(frames)
+        segment.last_seq = self.written_through = entries[-1].last_seq
+        return len(entries)
 
     def _next_segment(self, seq: int) -> int:
         if self._writing is not None:

@@ -52,7 +52,7 @@ class Stream:
 
     async def run(self, channel: grpc.aio.Channel, metadata: grpc.aio.Metadata, *, until_empty: bool = False) -> None:
         """Sends until the stream ends, or, if wanted, until the feed is empty."""
-        open_stream = channel.stream_stream(
+        open_stream: Any = channel.stream_stream(
             METHOD, request_serializer=None, response_deserializer=pb.StreamEventsResponse.FromString
         )
         call = open_stream(metadata=metadata)

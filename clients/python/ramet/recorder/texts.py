@@ -72,11 +72,17 @@ class Texts:
         A content of more than 500 code points is cut to them and marked: ``truncated`` is true and ``length`` is the
         whole length. Of more than 32 messages the first and the last 31 are kept, and ``{"omitted": n}`` between them.
         """
-        if isinstance(messages, str) or not isinstance(messages, Sequence):
+        if type(messages) is not list and (isinstance(messages, str) or not isinstance(messages, Sequence)):
             messages = [{"role": "user", "content": messages}]
-        kept = list(messages) if len(messages) <= SUMMARY_MESSAGES else [
-            messages[0], None, *messages[len(messages) - SUMMARY_MESSAGES + 1 :],
-        ]
+        kept = (
+            list(messages)
+            if len(messages) <= SUMMARY_MESSAGES
+            else [
+                messages[0],
+                None,
+                *messages[len(messages) - SUMMARY_MESSAGES + 1 :],
+            ]
+        )
         for characters in (MESSAGE_CHARACTERS, 200, 40):
             summary = [
                 {"omitted": len(messages) - SUMMARY_MESSAGES} if each is None else self._message(each, characters)
@@ -108,17 +114,21 @@ class Texts:
     def _message(self, message: object, characters: int) -> dict[str, Any]:
         role = _part(message, "role")
         content = _part(message, "content")
+        calls = _part(message, "tool_calls")
+        if self._mask is None and not calls and type(content) is str and type(role) is str:
+            # By far the usual thing, and in a long conversation there are many of them.
+            if len(content) <= characters and content.isascii() and "\0" not in content and role.isidentifier():
+                return {"role": role[:32], "content": content}
         told: dict[str, Any] = {"role": valid(str(role))[:32] if role is not None else "unknown"}
         if content is None and role is None:
             content = message
         told |= self._text_fields("content", self._flat(content), "model_input", characters)
-        calls = _part(message, "tool_calls")
-        if isinstance(calls, Sequence) and calls and not isinstance(calls, str):
+        if calls and isinstance(calls, Sequence) and not isinstance(calls, str):
             told["tool_calls"] = [self._tool_call(each, characters) for each in calls[:8]]
         return told
 
     def _text_fields(self, name: str, value: object, where: str, characters: int) -> dict[str, Any]:
-        text = value if isinstance(value, str) else self._flat(value)
+        text = self._flat(value)
         kept = self._short(text, where, characters)
         if len(kept) <= characters:
             return {name: kept}
@@ -131,8 +141,10 @@ class Texts:
         if isinstance(content, str):
             return content
         if isinstance(content, Sequence) and not isinstance(content, bytes | bytearray):
-            return "\n".join(str(_part(part, "text") or f"[{_part(part, 'type') or 'part'}]")
-                             if not isinstance(part, str) else part for part in content[:_ITEMS])
+            return "\n".join(
+                str(_part(part, "text") or f"[{_part(part, 'type') or 'part'}]") if not isinstance(part, str) else part
+                for part in content[:_ITEMS]
+            )
         return str(content)
 
     def _tool_call(self, call: object, characters: int) -> dict[str, Any]:
@@ -163,12 +175,13 @@ class Texts:
 
     def _number(self, value: float, where: str) -> Any:
         finite = -_LARGEST_INTEGER < value < _LARGEST_INTEGER
-        plain = value if finite else str(value) if isinstance(value, float) else "[large integer]"
-        if self._mask is not None and isinstance(plain, int | float):
-            text = str(plain)
-            masked = self.whole(text, where)
-            return plain if masked == text else masked
-        return plain
+        if not finite:
+            return str(value) if isinstance(value, float) else "[large integer]"
+        if self._mask is None:
+            return value
+        text = str(value)
+        masked = self.whole(text, where)
+        return value if masked == text else masked
 
     def _cut(self, value: object, where: str, characters: int) -> str:
         text = self._short(value, where, characters)
@@ -197,9 +210,12 @@ def valid(text: str) -> str:
     return text
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
+
+
 def dumps(value: object) -> str:
     """Returns compact strict JSON."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def fits(text: str) -> bool:
@@ -208,6 +224,9 @@ def fits(text: str) -> bool:
 
 
 def _part(value: object, name: str) -> Any:
+    # A plain dict is by far the usual thing, and asking for a Mapping is slow.
+    if type(value) is dict:
+        return value.get(name)
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 

@@ -7,10 +7,10 @@ import inspect
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-from ramet.recorder.diagnosis import new_key, set_time
+from ramet.recorder.diagnosis import set_time
 from ramet.recorder.places import Place, here, nested
 from ramet.recorder.values import Layer
 from ramet.telemetry.v1 import telemetry_pb2 as pb
@@ -114,7 +114,12 @@ def _recorded(function: Any, *, name: str, max_output: int | None) -> Any:
         if place is None:
             return None
         return _Call(
-            place, told_name, _inputs(signature, args, kwargs), new_key(), time.time_ns(), time.perf_counter_ns()
+            place,
+            told_name,
+            _inputs(signature, args, kwargs),
+            place.diagnosis.key(),
+            time.time_ns(),
+            time.perf_counter_ns(),
         )
 
     def returned(call: _Call, result: Any) -> Any:

@@ -1,0 +1,212 @@
+"""The server is absent, black-holed, restarted or slow: the agent does not notice, and nothing is lost.
+
+opentelemetry-python#4043, #2024, openai-agents-python#3354, ai-memory#203.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ramet.recorder import AgentLoggingHook, Limits, Recorder
+from tests.harness.waiting import wait_until
+from tests.recorder.black_hole import BlackHole
+from tests.recorder.taking import TakingServer
+
+QUICK = Limits(linger_s=0.005, connect_s=0.5, ack_s=1.0, first_backoff_s=0.02, longest_backoff_s=0.1)
+
+
+def ask(recorder: Recorder, count: int, first: int = 0) -> list[str]:
+    """Records diagnoses, two events each; returns their questions."""
+    queries = [f"q{number}" for number in range(first, first + count)]
+    for query in queries:
+        with recorder.diagnosis(query):
+            pass
+    return queries
+
+
+def test_everything_arrives_in_order(server: TakingServer) -> None:
+    with Recorder(server.address, space="mine", limits=QUICK) as recorder:
+        queries = ask(recorder, 500)
+        report = recorder.flush(30)
+    assert (report.acked, report.pending, report.dropped, report.ever_spooled) == (1000, 0, 0, 0)
+    assert server.queries() == queries
+    assert server.spaces == {"mine"}
+    assert max(server.batches) <= server.max_batch_events < sum(server.batches)
+
+
+def test_closing_with_the_server_away_keeps_its_promise_and_spools(nowhere: str, tmp_path: Path) -> None:
+    recorder = Recorder(nowhere, spool=tmp_path)
+    ask(recorder, 500)
+    begun = time.monotonic()
+    report = recorder.close(3)
+    assert time.monotonic() - begun < 3.5
+    assert (report.acked, report.pending, report.spooled, report.dropped) == (0, 1000, 1000, 0)
+
+
+def test_closing_during_a_long_backoff_returns_at_once(nowhere: str, tmp_path: Path) -> None:
+    recorder = Recorder(nowhere, spool=tmp_path, limits=Limits(first_backoff_s=60, longest_backoff_s=30))
+    ask(recorder, 1)
+    wait_until(lambda: recorder.report().spooled, "the first connection has failed")
+    begun = time.monotonic()
+    assert recorder.close(30).spooled == 2
+    assert time.monotonic() - begun < 1
+
+
+def test_flushing_with_the_server_away_tells_what_is_pending(nowhere: str) -> None:
+    recorder = Recorder(nowhere)
+    ask(recorder, 10)
+    report = recorder.flush(0.3)
+    assert (report.pending, report.dropped, report.acked) == (20, 0, 0)
+    assert recorder.close(0.1).pending == 20
+
+
+@pytest.mark.parametrize("spooled", [True, False])
+def test_closing_against_a_black_hole_keeps_its_promise(tmp_path: Path, spooled: bool) -> None:
+    with BlackHole() as hole:
+        recorder = Recorder(hole.address, spool=tmp_path if spooled else None)
+        ask(recorder, 500)
+        begun = time.monotonic()
+        report = recorder.close(1)
+        assert time.monotonic() - begun < 1.5
+    assert (report.pending, report.spooled, report.acked) == (1000, 1000 if spooled else 0, 0)
+
+
+def test_recording_against_a_black_hole_does_not_slow_the_agent(tmp_path: Path) -> None:
+    hook, took = AgentLoggingHook("a"), []
+    messages = [{"role": "user", "content": "why is it slow?"}]
+    with BlackHole() as hole:
+        recorder = Recorder(hole.address, spool=tmp_path)
+        with recorder.diagnosis("q"):
+            for _ in range(2000):
+                # The time of this thread: what other programs on this machine take is not the recorder's.
+                begun = time.thread_time()
+                hook.before_model(messages)
+                hook.after_model("because")
+                took.append(time.thread_time() - begun)
+        assert recorder.close(1).pending == 4002
+    took.sort()
+    assert took[len(took) * 99 // 100] < 0.001
+
+
+def test_a_black_hole_that_was_a_server_is_noticed(server: TakingServer, tmp_path: Path) -> None:
+    recorder = Recorder(server.address, spool=tmp_path, limits=QUICK)
+    queries = ask(recorder, 5)
+    assert recorder.flush().acked == 10
+    server.stop()
+    with BlackHole(server.port) as hole:
+        queries += ask(recorder, 5, 5)
+        wait_until(lambda: hole.accepted > 1, "it is given up and tried again")
+        assert recorder.report().spooled == 10
+    server.start()
+    assert recorder.flush(60).pending == 0
+    assert server.queries() == queries
+    recorder.close()
+
+
+@pytest.mark.parametrize("spooled", [True, False])
+def test_a_server_that_restarts_twice_loses_nothing(server: TakingServer, tmp_path: Path, spooled: bool) -> None:
+    recorder = Recorder(server.address, spool=tmp_path if spooled else None, limits=QUICK)
+    queries = []
+    for restart in range(3):
+        queries += ask(recorder, 100, 200 * restart)
+        if restart < 2:
+            server.stop()
+            queries += ask(recorder, 100, 200 * restart + 100)
+            if spooled:
+                wait_until(lambda: recorder.report().spooled >= 200, "what cannot be sent is on disk")
+            server.start()
+    recorder.flush(60)
+    report = recorder.close()
+    assert (report.acked, report.pending, report.dropped, report.rejected) == (1000, 0, 0, 0)
+    assert server.queries() == queries
+    assert (report.ever_spooled > 0) is spooled
+    assert list(tmp_path.rglob("*.events")) == []
+
+
+def test_a_slow_server_fills_the_spool_and_not_the_memory(server: TakingServer, tmp_path: Path) -> None:
+    server.delay_s, server.credit_bytes = 0.01, 4096
+    limits = Limits(linger_s=0.005, queue_bytes=100_000)
+    recorder = Recorder(server.address, spool=tmp_path, limits=limits)
+    queries = []
+    for part in range(20):
+        queries += ask(recorder, 50, 50 * part)
+        wait_until(lambda: recorder._backlog.size < 10_000, "the queue is brought to disk")
+    report = recorder.close(60)
+    assert (report.acked, report.pending, report.dropped) == (2000, 0, 0)
+    assert report.ever_spooled > 0
+    assert server.queries() == queries
+
+
+def test_an_ack_that_was_lost_counts_when_the_server_is_back(server: TakingServer) -> None:
+    server.lose_acks = 3
+    with Recorder(server.address, limits=QUICK) as recorder:
+        queries = ask(recorder, 100)
+        assert recorder.flush(30).acked == 200
+    assert server.queries() == queries
+
+
+def test_throttles_and_gaps_are_obeyed(server: TakingServer) -> None:
+    server.throttles, server.gaps = 2, 2
+    with Recorder(server.address, limits=QUICK) as recorder:
+        queries = ask(recorder, 100)
+        assert recorder.flush(30).acked == 200
+    assert server.queries() == queries
+
+
+def test_a_refused_event_is_counted_and_its_neighbours_arrive(server: TakingServer) -> None:
+    server.refused = {"bad": "INVALID_FIELD"}
+    with Recorder(server.address, limits=QUICK) as recorder:
+        with recorder.diagnosis("q"):
+            for name in ("good", "bad", "good"):
+                AgentLoggingHook(name).before_model([])
+        report = recorder.flush(30)
+    assert (report.acked, report.rejected, report.pending) == (7, 1, 0)
+
+
+def test_an_event_that_ends_streams_is_given_up(server: TakingServer, tmp_path: Path) -> None:
+    server.senseless = "mad"
+    with Recorder(server.address, spool=tmp_path, limits=QUICK) as recorder:
+        with recorder.diagnosis("q"):
+            for name in ("good", "mad", "good"):
+                AgentLoggingHook(name).before_model([])
+        report = recorder.flush(30)
+    assert (report.acked, report.rejected, report.pending, server.dropped) == (7, 1, 0, 1)
+
+
+def test_a_full_queue_drops_counts_by_kind_and_tells_the_server(server: TakingServer) -> None:
+    server.stop()
+    recorder = Recorder(server.address, limits=Limits(linger_s=0.005, queue_bytes=10_000, longest_backoff_s=0.1))
+    queries = ask(recorder, 100)
+    report = recorder.report()
+    assert report.dropped == sum(report.dropped_by_kind.values()) == 200 - report.pending > 0
+    assert set(report.dropped_by_kind) == {"diagnosis_started", "diagnosis_completed"}
+    server.start()
+    after = recorder.flush(60)
+    assert (after.acked, after.pending, after.dropped) == (report.pending, 0, report.dropped)
+    with recorder.diagnosis("later"):
+        pass
+    assert recorder.close(60).acked == after.acked + 2
+    assert server.dropped == report.dropped
+    assert server.queries() == [*queries[: len(server.queries()) - 1], "later"]
+
+
+def test_a_full_spool_keeps_the_first_events_and_counts_the_others(server: TakingServer, tmp_path: Path) -> None:
+    server.stop()
+    limits = Limits(linger_s=0.005, queue_bytes=10_000, spool_bytes=20_000, first_backoff_s=0.02, longest_backoff_s=0.1)
+    recorder = Recorder(server.address, spool=tmp_path, limits=limits)
+    queries = []
+    for part in range(100):
+        queries += ask(recorder, 5, 5 * part)
+        wait_until(lambda: recorder._backlog.size < 5000 or recorder.report().dropped, "there is room, or none at all")
+    report = recorder.report()
+    assert report.dropped > 0
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) <= 20_000
+    server.start()
+    recorder.flush(60)
+    after = recorder.close()
+    assert (after.acked, after.pending) == (1000 - after.dropped, 0)
+    assert server.dropped == after.dropped
+    assert server.queries() == queries[: len(server.queries())]

@@ -39,10 +39,11 @@ def output_messages(step: AgentStep) -> str | None:
 
 
 def query_text(input_params_json: str) -> str | None:
-    """Finds what a knowledge lookup asked for."""
+    """Finds what a knowledge lookup asked for, an argument ``query`` or ``question``; None where there is none."""
     params = _loads(input_params_json)
-    query = params.get("query") if isinstance(params, dict) else None
-    return query if isinstance(query, str) else None
+    if not isinstance(params, dict):
+        return None
+    return next((params[name] for name in ("query", "question") if isinstance(params.get(name), str)), None)
 
 
 def _parts(summary: dict[str, Any], text_field: str) -> Iterator[dict[str, Any]]:

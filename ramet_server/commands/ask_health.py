@@ -6,8 +6,12 @@ from grpc_health.v1 import health_pb2
 
 from ramet_server.serving.address import local_address
 
-# A check runs every few seconds, so this module loads no service and no database to know two names.
-SERVICES = {"session": "ramet.session.v1.SessionStorage", "tree": "ramet.tree.v1.SessionTree"}
+# A check runs every few seconds, so this module loads no service and no database to know their names.
+SERVICES = {
+    "session": "ramet.session.v1.SessionStorage",
+    "tree": "ramet.tree.v1.SessionTree",
+    "telemetry": "ramet.telemetry.v1.Telemetry",
+}
 """The services that can be asked for, by the names of their commands."""
 
 

@@ -65,7 +65,7 @@ class Storage:
         """A call without a deadline."""
         return Call(self.space)
 
-    def with_limits(self, **limits: int) -> "Storage":
+    def with_limits(self, **limits: Any) -> "Storage":
         """Returns the same sessions under other limits."""
         return Storage(self.database, self.space, replace(self.limits, **limits), self.clock)
 

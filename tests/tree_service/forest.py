@@ -40,7 +40,7 @@ class Forest:
         self.service = tree_service.build(database, limits, clock)
         self.sweep = tree_service.build_sweep(database, limits, clock)
 
-    def with_limits(self, **limits: int) -> "Forest":
+    def with_limits(self, **limits: Any) -> "Forest":
         """Returns the same forest under other limits."""
         return Forest(self.database, self.call, replace(self.limits, **limits), self.clock)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -55,12 +56,8 @@ class EventStream:
                     yield reply
         except asyncio.CancelledError:
             # The server drains, or nobody is there any more: what has come is committed all the same.
-            if self._commit is not None:
-                for reply in _told(await self._commit):
-                    yield reply
-            while messages := inbox.take_waiting():
-                async for reply in self._committed(messages):
-                    yield reply
+            async for reply in self._last(inbox):
+                yield reply
             raise
         finally:
             inbox.close()
@@ -89,6 +86,19 @@ class EventStream:
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
         for reply in _told(outcome):
             yield reply
+
+    async def _last(self, inbox: Inbox) -> AsyncIterator[pb.StreamEventsResponse]:
+        """Commits what has come, as far as that can be done at once; a client sends the rest again elsewhere."""
+        with suppress(RametError):
+            commit = self._commit
+            while True:
+                if commit is not None:
+                    for reply in _told(await commit):
+                        yield reply
+                messages = inbox.take_waiting()
+                if not messages:
+                    return
+                commit = asyncio.wrap_future(self._workers.submit(partial(self._advance, messages)))
 
     def _advance(self, messages: Sequence[Unparsed]) -> _Outcome:
         steps: list[Batch | Dropped] = []

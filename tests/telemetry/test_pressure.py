@@ -160,6 +160,28 @@ async def test_a_drain_sends_the_last_ack_and_then_says_so(world: World, gate: G
     assert len(world.steps()) == acks[-1]
 
 
+async def test_a_drain_says_so_even_where_the_last_commit_fails(
+    world: World, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: IngestRules, call: Call, producer_id: str, holder: str, steps: Sequence[Batch | Dropped]) -> Taken:
+        gate.wait()
+        raise Overloaded("busy")
+
+    monkeypatch.setattr(IngestRules, "advance", fail)
+    async with serving(world, threads=2, queue_size=8) as (server, stub, metadata):
+        call = await _open(stub, metadata)
+        await call.write(_batch(1, *e.steps(3)))
+        await gate.someone()
+        drain = asyncio.create_task(server.drain())
+        await asyncio.sleep(0)
+        gate.go.set()
+        kinds = {reply.WhichOneof("step") async for reply in _until_the_end(call)}
+        assert kinds <= {"throttle"}
+        assert await call.code() is grpc.StatusCode.UNAVAILABLE
+        assert "shutting down" in await call.details()
+        await asyncio.wait_for(drain, 30)
+
+
 async def _until_the_end(call: Any) -> AsyncIterator[pb.StreamEventsResponse]:
     try:
         while (reply := await call.read()) is not grpc.aio.EOF:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -22,8 +23,11 @@ from ramet_server.domain.errors import Overloaded
 from ramet_server.serving.listen import Server
 from ramet_server.serving.settings import Settings
 from telemetry.rules.ingest import Appended, Batch, Dropped, IngestRules, Taken
+from tests.conformance.calling import within
+from tests.harness.server import PROGRAM, ServerProcess
 from tests.serving.conftest import details_of, reason_of
 from tests.telemetry import events as e
+from tests.telemetry.teller import Teller
 from tests.telemetry.world import World
 
 
@@ -241,3 +245,21 @@ async def test_a_database_that_is_busy_is_waited_for(world: World, monkeypatch: 
         assert (await call.read()).ack.committed_through_seq == 2
         await call.done_writing()
     assert len(world.steps()) == 2
+
+
+def test_the_program_drains_with_streams_open_and_takes_them_up_again(world: World, tmp_path: Path) -> None:
+    url = world.database.engine.url.render_as_string(hide_password=False)
+    with ServerProcess(tmp_path, {"RAMET_DATABASE_URL": url}, [PROGRAM, "telemetry"]) as server:
+        with grpc.insecure_channel(server.address) as channel:
+            teller = Teller(within(channel, world.space))
+            assert teller.tell(1, *e.steps(3)) == []
+            server.process.terminate()
+            assert teller.end() == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
+        assert server.wait() == 0
+        server.start()
+        with grpc.insecure_channel(server.address) as channel:
+            again = Teller(within(channel, world.space))
+            assert again.welcome.committed_through_seq == 3
+            again.tell(4, e.completed("end"))
+            again.close()
+    assert (world.diagnosis()["step_count"], world.diagnosis()["status"]) == (3, "SUCCESS")

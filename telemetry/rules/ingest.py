@@ -2,11 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
-from ramet_server.domain.errors import InvalidField, OutcomeUnknown, ProducerReplaced, WriteConflict, too_large
+from ramet_server.domain.errors import (
+    Internal,
+    InvalidField,
+    OutcomeUnknown,
+    ProducerReplaced,
+    WriteConflict,
+    too_large,
+)
 from ramet_server.domain.limits import Limits
 from telemetry.rules.absorbing import absorb
 from telemetry.rules.events import Candidate, Event, Refusal
@@ -73,7 +81,11 @@ class IngestRules:
     def append(self, call: Call, candidates: Sequence[Candidate]) -> Appended:
         """Takes a batch; events that were taken before count as accepted."""
         self.check_batch(candidates)
-        refusals = self._written(call, lambda unit: self._take(unit, candidates))
+        try:
+            refusals = self._written(call, lambda unit: self._take(unit, candidates))
+        except Internal as fault:
+            sifted = self._sifted(call, candidates, fault)
+            refusals = self._written(call, lambda unit: self._take(unit, sifted))
         return Appended(len(candidates) - len(refusals), refusals)
 
     def open_stream(self, call: Call, producer_id: str, holder: str) -> int:
@@ -95,7 +107,16 @@ class IngestRules:
 
         What is committed already is skipped, so a step may come again. A step that leaves a gap is not taken.
         """
-        return self._written(call, lambda unit: self._advance(unit, producer_id, holder, steps))
+        try:
+            return self._written(call, lambda unit: self._advance(unit, producer_id, holder, steps))
+        except Internal as fault:
+            told = [each for step in steps if isinstance(step, Batch) for each in step.candidates]
+            sifted = iter(self._sifted(call, told, fault))
+            again = [
+                replace(step, candidates=[next(sifted) for _ in step.candidates]) if isinstance(step, Batch) else step
+                for step in steps
+            ]
+            return self._written(call, lambda unit: self._advance(unit, producer_id, holder, again))
 
     def check_batch(self, candidates: Sequence[Candidate]) -> None:
         """Checks how large a batch is; raises InvalidField or TooLarge."""
@@ -162,6 +183,26 @@ class IngestRules:
         if new:
             unit.ledger.add({event.event_id: event.body_hash for event in new}, now)
         return refusals
+
+    def _sifted(self, call: Call, candidates: Sequence[Candidate], fault: Internal) -> Sequence[Candidate]:
+        """Takes events one by one, and refuses those at which the server itself fails, so that they stop no others.
+
+        Where it fails at each of them the fault is not theirs, and is raised.
+        """
+        sifted: list[Candidate] = []
+        taken = 0
+        for each in candidates:
+            if isinstance(each, Event):
+                alone = replace(each, seq=0)
+                try:
+                    self._written(call, partial(self._take, candidates=[alone]))
+                    taken += 1
+                except Internal as failed:
+                    each = Refusal(each.event_id, failed.reason, "", "The server fails at this event.", each.seq)
+            sifted.append(each)
+        if not taken:
+            raise fault
+        return sifted
 
     def _written(self, call: Call, work: Callable[[UnitOfWork], T]) -> T:
         """Runs ``work`` in a transaction until its outcome is known; running again changes nothing twice."""

@@ -123,9 +123,7 @@ class TakingServer(TelemetryServicer):
         if self.lose_acks:
             self.lose_acks -= 1
             context.abort(grpc.StatusCode.UNAVAILABLE, "cut before the ack")
-        yield pb.StreamEventsResponse(
-            ack=pb.Ack(committed_through_seq=self.committed[producer], refusals=refusals)
-        )
+        yield pb.StreamEventsResponse(ack=pb.Ack(committed_through_seq=self.committed[producer], refusals=refusals))
 
     def kinds(self) -> list[str]:
         """Returns the kinds of what was taken, in order."""

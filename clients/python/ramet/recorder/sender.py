@@ -157,8 +157,8 @@ class Sender:
                 async with asyncio.timeout(_LOOK_S if pending else None):
                     await self._arrived.wait()
             self._arrived.clear()
-            if not self._hurry:
-                await asyncio.sleep(self._limits.linger_s)
+            # Even in a hurry: others run on this loop, too.
+            await asyncio.sleep(min(self._limits.linger_s, 0.002) if self._hurry else self._limits.linger_s)
             self._hurry = self._ending.is_set()
             if self._slow():
                 self._feed.spill()
@@ -225,7 +225,10 @@ class Sender:
             spool = space.adopt() if self._state is _State.STREAMING else None
             if spool is not None and await self._adopted(space, spool):
                 continue
-            self.adopting &= self._state is not _State.STREAMING
+            if self.adopting and (spool is not None or self._state is _State.STREAMING):
+                self.adopting = False
+                # Somebody may wait for just this.
+                self._backlog.settle()
             await asyncio.sleep(_LOOK_S / 10 if self.adopting else _ADOPT_S)
 
     async def _adopted(self, space: SpaceSpool, spool: Spool) -> bool:

@@ -171,6 +171,9 @@ class Texts:
             }
         if levels and isinstance(value, list | tuple | set | frozenset):
             return [self._plain(each, where, characters, levels - 1) for each in list(value)[:_ITEMS]]
+        if isinstance(value, Mapping | list | tuple | set | frozenset):
+            # Not as it prints, either: that may be deeper than the interpreter goes.
+            return "[nested too deep]"
         return self._cut(value, where, characters)
 
     def _number(self, value: float, where: str) -> Any:

@@ -115,10 +115,10 @@ class Texts:
         role = _part(message, "role")
         content = _part(message, "content")
         calls = _part(message, "tool_calls")
-        if self._mask is None and not calls and type(content) is str and type(role) is str:
-            # By far the usual thing, and in a long conversation there are many of them.
-            if len(content) <= characters and content.isascii() and "\0" not in content and role.isidentifier():
-                return {"role": role[:32], "content": content}
+        usual = self._mask is None and not calls and type(content) is str and type(role) is str
+        # By far the usual thing, and in a long conversation there are many of them.
+        if usual and len(content) <= characters and content.isascii() and "\0" not in content and role.isidentifier():
+            return {"role": role[:32], "content": content}
         told: dict[str, Any] = {"role": valid(str(role))[:32] if role is not None else "unknown"}
         if content is None and role is None:
             content = message

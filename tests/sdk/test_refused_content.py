@@ -33,6 +33,38 @@ async def test_a_refused_content_frees_its_id(client: Client, orchestrator: Orch
     assert made.node.index == (1 if make is _root else 0)
 
 
+@pytest.mark.parametrize(
+    "fork",
+    [
+        lambda orchestrator: orchestrator.fork("source", session_id="new", context=lambda records: ["no record"]),
+        lambda orchestrator: orchestrator.fork("source", session_id="new", opening_prompt="\ud800"),
+        lambda orchestrator: orchestrator.fork("source", session_id="new", metadata_json={"a": 1}),
+    ],
+    ids=["records that are none", "half of a surrogate pair", "an object for text"],
+)
+async def test_what_fits_no_message_frees_its_id_too(
+    client: Client, orchestrator: Orchestrator, fork: Callable[[Orchestrator], Awaitable[ramet.NewSession]]
+) -> None:
+    await orchestrator.create_root(session_id="source")
+    with pytest.raises((TypeError, ValueError, AttributeError)):
+        await fork(orchestrator)
+    assert (await orchestrator.fork("source", session_id="new")).node.index == 0
+
+
+async def test_arguments_of_the_wrong_kind_make_nothing(client: Client, orchestrator: Orchestrator) -> None:
+    nobody: str = None  # type: ignore[assignment]  # a caller without types, who lost the id of the parent
+    with pytest.raises(TypeError, match="create_root"):
+        await orchestrator.create_session(nobody)
+    with pytest.raises(TypeError, match="lists"):
+        await orchestrator.create_root(tags="abc")
+    with pytest.raises(ramet.InvalidArgument):
+        await orchestrator.create_session("")
+    await orchestrator.create_root(session_id="source")
+    with pytest.raises(ramet.InvalidArgument):
+        await orchestrator.fork("source", topology_parent="")
+    assert [node.id async for node in client.tree.iter_nodes()] == ["source"]
+
+
 async def test_a_session_that_exists_gets_no_node_by_a_refused_create(
     client: Client, orchestrator: Orchestrator
 ) -> None:

@@ -119,7 +119,7 @@ async def fork(client: Client, steps: Steps, source_id: str, options: ForkOption
         steps,
         session_id,
         config,
-        parent_id=options.topology_parent or source_id,
+        parent_id=source_id if options.topology_parent is None else options.topology_parent,
         source_id=source_id,
         label=own.label,
     )
@@ -177,7 +177,11 @@ async def _taken_back_if_refused(client: Client, session_id: str) -> AsyncGenera
     """Frees the id again where the content is refused for good, so that a corrected attempt may use it."""
     try:
         yield
-    except (InvalidArgument, NotFound, OutOfRange, FailedPrecondition, AlreadyExists):
+    except (
+        *(InvalidArgument, NotFound, OutOfRange, FailedPrecondition, AlreadyExists),
+        # What cannot even be put into a message: a record that is none, half of a surrogate pair.
+        *(TypeError, ValueError, AttributeError),
+    ):
         # Only a node that nobody sees is taken back; where that fails too, the sweep does it later.
         with contextlib.suppress(RametError):
             await client.tree.delete_node(session_id, only_awaiting=True)

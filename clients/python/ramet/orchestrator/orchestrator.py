@@ -72,6 +72,9 @@ class Orchestrator:
         request_id: str | None = None,
     ) -> NewSession:
         """Creates a session below another; unlike a fork it takes nothing from it."""
+        if not isinstance(parent_id, str):
+            # None would make a root, which nobody asked for who lost a parent's id.
+            raise TypeError("parent_id must be the id of a session; create_root makes a root")
         options = _options(session_id, label, tags, metadata_json, system_prompt, skills)
         with Steps.begin(request_id) as steps:
             return await creation.create(self._client, steps, parent_id, options)
@@ -224,6 +227,8 @@ def _options(
     system_prompt: str | None,
     skills: Iterable[str] | None,
 ) -> SessionOptions:
+    if isinstance(tags, str) or isinstance(skills, str):
+        raise TypeError("tags and skills are lists of texts, not one text")
     return SessionOptions(
         session_id=session_id,
         label=label,

@@ -161,8 +161,13 @@ class ServerProcess:
 
     def wait(self, timeout_s: float = 60.0) -> int:
         """Waits for the program's end and returns its exit code."""
-        self.output += self.process.communicate(timeout=timeout_s)[0]
-        return self.process.returncode
+        code = self.process.wait(timeout_s)
+        stdout = self.process.stdout
+        # Not by communicate: it passes over what was read ahead of the line that told the address.
+        if stdout is not None and not stdout.closed:
+            self.output += stdout.read()
+            stdout.close()
+        return code
 
     def kill(self) -> None:
         """Ends the program at once, as a crash does; nothing where it has ended."""

@@ -37,6 +37,8 @@ def test_an_interrupt_of_a_blocking_call_cancels_it_on_the_server() -> None:
     loop = LoopThread.acquire()
     answers = scripted(GetSession=Hangs())
     server = loop.run(answers.__aenter__())
+    # Where a shell runs the tests in the background, Python inherits that interrupts are ignored.
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with ramet.connect_blocking(server.address) as client:
 
@@ -51,6 +53,7 @@ def test_an_interrupt_of_a_blocking_call_cancels_it_on_the_server() -> None:
             interrupter.join()
             loop.run(asyncio.wait_for(server.gone.wait(), 5))
     finally:
+        signal.signal(signal.SIGINT, inherited)
         loop.run(answers.__aexit__(None, None, None))
         loop.release()
 

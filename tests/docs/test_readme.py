@@ -83,7 +83,7 @@ def test_make_demo_plays() -> None:
 def test_grpcurl_lines(made: ServerProcess) -> None:
     lines = [command for command in commands() if command.startswith("grpcurl ")]
     printed = [_run(line.replace(ADDRESS, made.address)) for line in lines]
-    assert len(printed) == 6
+    assert len(printed) == 9
     assert "ramet.tree.v1.SessionTree" in printed[0]
     assert "你好 👋" in printed[4]
     assert "SERVING" in printed[5]
@@ -99,7 +99,7 @@ def test_python_program(made: ServerProcess, tmp_path: Path) -> None:
 @pytest.mark.mariadb
 def test_mysql_lines(mariadb_server: MariaDb, tmp_path: Path) -> None:
     url = mariadb_server.new_database()
-    assert "0001" in _run(".venv/bin/ramet-server migrate", RAMET_DATABASE_URL=url)
+    assert "0002" in _run(".venv/bin/ramet-server migrate", RAMET_DATABASE_URL=url)
     with ServerProcess(tmp_path, {"RAMET_DATABASE_URL": url}) as server:
         assert server.address
         assert server.terminate() == 0

@@ -16,7 +16,7 @@ class BlackHole:
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._listener.bind(("127.0.0.1", port))
         self._listener.listen()
-        self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self.accepted = 0
         self._taken: list[socket.socket] = []
         self._thread = threading.Thread(target=self._accept, daemon=True)

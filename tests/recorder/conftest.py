@@ -20,4 +20,4 @@ def nowhere() -> Iterator[str]:
     """An address at which nobody listens, and nobody will."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
-        yield "127.0.0.1:%d" % held.getsockname()[1]
+        yield f"127.0.0.1:{held.getsockname()[1]}"

@@ -86,9 +86,7 @@ def _folder() -> Iterator[Path]:
 def main(tell: Callable[[str], object] = print) -> None:
     """Prints the table."""
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    tell(
-        f"{'server':16} {'recorded':>9} {'at server':>9} {'acked':>7} {'spooled':>8} {'on disk':>8} {'dropped':>8} {'lost':>5}"
-    )
+    tell("server            recorded at server   acked  spooled  on disk  dropped  lost")
     with _folder() as folder:
         for name, (report, arrived) in measure(events, folder).items():
             tell(

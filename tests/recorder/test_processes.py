@@ -54,7 +54,7 @@ print("parent", report.pending, report.dropped)
 """
 
 
-def _run(code: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
+def _run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
@@ -110,7 +110,7 @@ def test_recorders_of_one_directory_do_not_take_from_each_other(server: TakingSe
     recorders = [Recorder(server.address, spool=tmp_path, limits=QUICK) for _ in range(3)]
     for number, recorder in enumerate(recorders):
         ask(recorder, 20, 20 * number)
-        wait_until(lambda recorder=recorder: recorder.report().spooled == 40, "it is on disk")
+    wait_until(lambda: all(recorder.report().spooled == 40 for recorder in recorders), "it is on disk")
     server.start()
     assert [recorder.flush(30).acked for recorder in recorders] == [40, 40, 40]
     assert sorted(server.queries()) == sorted(f"q{number}" for number in range(60))

@@ -118,7 +118,7 @@ def test_an_output_of_5_mb_has_a_preview_its_true_length_and_the_flag() -> None:
 def test_a_preview_is_valid_and_at_most_500_characters(output: str, preview: str) -> None:
     recorder = ListeningRecorder()
     with recorder.diagnosis("why"):
-        record_tool(lambda: output)()
+        record_tool(output.__str__)()
     (tool,) = recorder.bodies("tool_completed")
     assert (tool.output_preview, tool.output_length) == (preview, len(output))
 
@@ -136,7 +136,7 @@ def test_strange_arguments_become_json_that_servers_take() -> None:
     with recorder.diagnosis("why"):
         tool(nan=float("nan"), huge=10**5000, big=2**63, deep=deep, text="x" * 100_000, what={1, 2}, key={"\ud83e": 1})
     (told,) = recorder.bodies("tool_completed")
-    value = json.loads(told.input_params_json, parse_constant=lambda name: pytest.fail(name))
+    value = json.loads(told.input_params_json, parse_constant=pytest.fail)
     assert (value["nan"], value["big"], value["key"]) == ("nan", 2**63, {"�": 1})
     assert len(told.input_params_json.encode()) <= 65_536
     assert value["text"].endswith("[cut]")

@@ -116,9 +116,17 @@ class Texts:
             role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
         else:
             role, content, calls = (_part(message, name) for name in ("role", "content", "tool_calls"))
-        usual = self._mask is None and not calls and type(content) is str and type(role) is str
         # By far the usual thing, and in a long conversation there are many of them.
-        if usual and len(content) <= characters and content.isascii() and "\0" not in content and role.isidentifier():
+        if (
+            self._mask is None
+            and not calls
+            and isinstance(content, str)
+            and isinstance(role, str)
+            and len(content) <= characters
+            and content.isascii()
+            and "\0" not in content
+            and role.isidentifier()
+        ):
             return {"role": role[:32], "content": content}
         told: dict[str, Any] = {"role": valid(str(role))[:32] if role is not None else "unknown"}
         if content is None and role is None:

@@ -12,10 +12,9 @@ from typing import Any, Self
 import grpc
 
 from ramet.telemetry.v1 import telemetry_pb2 as pb
-from ramet.telemetry.v1.telemetry_pb2_grpc import TelemetryServicer, add_TelemetryServicer_to_server
 
 
-class TakingServer(TelemetryServicer):
+class TakingServer:
     """Keeps what it takes over its restarts, as a database would."""
 
     def __init__(self) -> None:
@@ -52,7 +51,11 @@ class TakingServer(TelemetryServicer):
     def start(self) -> None:
         """Listens, on the same port as before."""
         server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 1)])
-        add_TelemetryServicer_to_server(self, server)
+        handler = grpc.stream_stream_rpc_method_handler(
+            self.StreamEvents, pb.StreamEventsRequest.FromString, pb.StreamEventsResponse.SerializeToString
+        )
+        service = grpc.method_handlers_generic_handler("ramet.telemetry.v1.Telemetry", {"StreamEvents": handler})
+        server.add_generic_rpc_handlers((service,))
         self.port = server.add_insecure_port(f"127.0.0.1:{self.port}")
         server.start()
         self._server = server

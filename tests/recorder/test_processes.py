@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,10 +52,6 @@ ask(recorder, "later")
 report = recorder.close(30)
 print("parent", report.pending, report.dropped)
 """
-
-
-def _has_spooled(recorder: Recorder, count: int) -> bool:
-    return recorder.report().spooled == count
 
 
 def _run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -115,7 +110,7 @@ def test_recorders_of_one_directory_do_not_take_from_each_other(server: TakingSe
     recorders = [Recorder(server.address, spool=tmp_path, limits=QUICK) for _ in range(3)]
     for number, recorder in enumerate(recorders):
         ask(recorder, 20, 20 * number)
-        wait_until(partial(_has_spooled, recorder, 40), "it is on disk")
+    wait_until(lambda: all(recorder.report().spooled == 40 for recorder in recorders), "it is on disk")
     server.start()
     assert [recorder.flush(30).acked for recorder in recorders] == [40, 40, 40]
     assert sorted(server.queries()) == sorted(f"q{number}" for number in range(60))

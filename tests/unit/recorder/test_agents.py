@@ -172,13 +172,13 @@ async def test_a_cancelled_stream_closes_its_step_as_cancelled(caplog: pytest.Lo
 def test_a_step_that_was_left_open_ends_with_its_diagnosis() -> None:
     recorder = ListeningRecorder()
 
-    def fail() -> None:
+    def agent() -> None:
         with recorder.diagnosis("why"):
             AgentLoggingHook("a").before_model("x")
             raise ValueError("bad")
 
     with pytest.raises(ValueError, match="bad"):
-        fail()
+        agent()
     (step,) = recorder.bodies("step_completed")
     assert (step.status, step.error_message) == (pb.RUN_STATUS_FAILED, "ValueError: bad")
 
@@ -231,7 +231,7 @@ def test_a_secret_is_in_no_event() -> None:
     def log_in(password: str, note: object) -> str:
         return "x" * 497 + "s3cret"
 
-    def tell_and_fail() -> None:
+    def agent() -> None:
         with recorder.diagnosis("s3cret") as diagnosis:
             hook.before_model([{"role": "user", "content": ["s3cret", {"type": "text", "text": "s3cret"}]}])
             hook.after_model("s3cret", thought="s3cret", tool_calls=[{"name": "f", "input": {"a": ["s3cret"]}}])
@@ -242,7 +242,7 @@ def test_a_secret_is_in_no_event() -> None:
             raise ValueError("s3cret")
 
     with pytest.raises(ValueError, match="s3cret"):
-        tell_and_fail()
+        agent()
     everything = b"".join(event.SerializeToString() for event in recorder.told())
     assert b"s3cret" not in everything
     assert b"s3c" not in everything

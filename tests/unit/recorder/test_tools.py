@@ -118,7 +118,7 @@ def test_an_output_of_5_mb_has_a_preview_its_true_length_and_the_flag() -> None:
 def test_a_preview_is_valid_and_at_most_500_characters(output: str, preview: str) -> None:
     recorder = ListeningRecorder()
     with recorder.diagnosis("why"):
-        record_tool(lambda: output)()
+        record_tool(output.__str__)()
     (tool,) = recorder.bodies("tool_completed")
     assert (tool.output_preview, tool.output_length) == (preview, len(output))
 

@@ -47,8 +47,8 @@ class Recorder:
     ``mask`` sees every whole text on the agent's thread, before anything is queued, spooled or logged.
 
     It may be used from any thread. A forked child has a recorder of its own in it that begins empty. gRPC does not
-    live on in a child whose parent used it before the fork: such a child brings its events to the spool alone, where
-    another process takes them when the child has ended; without a spool it drops and counts them.
+    live on in a child whose parent used it before the fork: such a child starts no thread, and brings each event to the
+    spool itself, where another process takes it when the child has ended; without a spool it drops and counts it.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class Recorder:
         self._backlog = Backlog(self._limits.queue_bytes)
         self._sender: Sender | None = None
         self._may_send = may_send
+        self._keeping = False
         self._closed = False
         self._starting = threading.RLock()
         spool = None if self._space_spool is None else self._space_spool.new(self.producer_id)
@@ -154,18 +155,37 @@ class Recorder:
             _log.warning("An event of kind %s cannot be made (%s); it is dropped.", kind, type(fault).__name__)
 
     def _wake(self) -> None:
-        sender = self._sender
-        if sender is None:
-            sender = self._start()
+        if not self._may_send:
+            self._keep_only()
+            return
+        sender = self._sender or self._start()
         if sender is not None:
             sender.wake()
 
+    def _keep_only(self) -> None:
+        """Does a sender's work where there can be none: brings what has come to disk, or drops it."""
+        with self._starting:
+            # A collection of garbage within may end a stream, which records: that is taken along below.
+            if self._keeping:
+                return
+            self._keeping = True
+            try:
+                while self._backlog.sleep():
+                    size = self._backlog.size
+                    self._feed.spill()
+                    if not self._feed.spooling:
+                        self._tell_fault("any", RuntimeError("gRPC does not work in this forked child"))
+                        self._backlog.drop_all()
+                    elif self._backlog.size == size:
+                        # The disk has no room; the queue still has.
+                        return
+            finally:
+                self._keeping = False
+
     def _start(self) -> Sender | None:
         with self._starting:
-            if self._sender is None and not self._closed:
-                sender = Sender(
-                    self._target, self._limits, self._backlog, self._feed, self._space_spool, may_send=self._may_send
-                )
+            if self._sender is None and not self._closed and self._may_send:
+                sender = Sender(self._target, self._limits, self._backlog, self._feed, self._space_spool)
                 try:
                     sender.start()
                 except RuntimeError:
@@ -211,6 +231,9 @@ class Recorder:
             self._closed = True
             sender = self._sender
         self._backlog.close()
+        if not self._may_send:
+            self._keep_only()
+            self._feed.close()
         if sender is not None:
             reserve = min(_SPOOLING_S, timeout / 2)
             sender.end(until - reserve)

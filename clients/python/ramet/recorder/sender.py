@@ -57,8 +57,6 @@ class Sender:
         backlog: Backlog,
         feed: Feed,
         spool: SpaceSpool | None,
-        *,
-        may_send: bool,
     ) -> None:
         self._target = target
         self._limits = limits
@@ -73,8 +71,7 @@ class Sender:
         self._state = _State.CONNECTING
         self._since = monotonic()
         self._stream: Stream | None = None
-        self._may_send = may_send
-        self.adopting = spool is not None and may_send
+        self.adopting = spool is not None
         """Whether there may be something left by other processes that was not tried yet."""
         self.ended = threading.Event()
         """Set when the thread has done all that it will do."""
@@ -117,7 +114,7 @@ class Sender:
 
     async def _main(self) -> None:
         tasks = [asyncio.create_task(self._keep()), asyncio.create_task(self._send())]
-        if self._spool is not None and self._may_send:
+        if self._spool is not None:
             tasks.append(asyncio.create_task(self._adopt(self._spool)))
         ending = asyncio.create_task(self._finish())
         try:
@@ -181,8 +178,6 @@ class Sender:
     async def _send(self) -> None:
         """Connects, again and again."""
         failures, senseless = 0, 0
-        if not self._may_send:
-            await self._stay_away()
         while True:
             self._enter(_State.CONNECTING)
             stream = Stream(self._feed, self._limits, self._welcomed, careful=senseless > 0)
@@ -203,15 +198,6 @@ class Sender:
             pause = min(self._limits.first_backoff_s * 2 ** min(failures, 20), self._limits.longest_backoff_s)
             self._arrived.set()
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads the producers, guards nothing
-
-    async def _stay_away(self) -> None:
-        """Only spools, for ever: gRPC does not work in this child of a process that used it."""
-        self._enter(_State.WAITING)
-        if self._spool is None:
-            _log.warning("A forked child cannot use the gRPC of its parent, and has no spool: its events are dropped.")
-            self._backlog.close()
-            self._backlog.drop_all()
-        await asyncio.Event().wait()
 
     def _welcomed(self) -> None:
         self._enter(_State.STREAMING)

@@ -112,12 +112,21 @@ class Texts:
         return dumps({"truncated": True})
 
     def _message(self, message: object, characters: int) -> dict[str, Any]:
-        role = _part(message, "role")
-        content = _part(message, "content")
-        calls = _part(message, "tool_calls")
-        usual = self._mask is None and not calls and type(content) is str and type(role) is str
+        if type(message) is dict:
+            role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
+        else:
+            role, content, calls = (_part(message, name) for name in ("role", "content", "tool_calls"))
         # By far the usual thing, and in a long conversation there are many of them.
-        if usual and len(content) <= characters and content.isascii() and "\0" not in content and role.isidentifier():
+        if (
+            self._mask is None
+            and not calls
+            and isinstance(content, str)
+            and isinstance(role, str)
+            and len(content) <= characters
+            and content.isascii()
+            and "\0" not in content
+            and role.isidentifier()
+        ):
             return {"role": role[:32], "content": content}
         told: dict[str, Any] = {"role": valid(str(role))[:32] if role is not None else "unknown"}
         if content is None and role is None:
@@ -176,7 +185,7 @@ class Texts:
             return "[nested too deep]"
         return self._cut(value, where, characters)
 
-    def _number(self, value: float, where: str) -> Any:
+    def _number(self, value: Any, where: str) -> Any:
         finite = -_LARGEST_INTEGER < value < _LARGEST_INTEGER
         if not finite:
             return str(value) if isinstance(value, float) else "[large integer]"

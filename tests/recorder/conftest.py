@@ -11,7 +11,7 @@ from tests.recorder.taking import TakingServer
 @pytest.fixture
 def server() -> Iterator[TakingServer]:
     """A server that takes events."""
-    with TakingServer() as taking:  # type: ignore[abstract]  # gRPC answers UNIMPLEMENTED for the methods it lacks
+    with TakingServer() as taking:
         yield taking
 
 

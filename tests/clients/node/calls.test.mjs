@@ -26,6 +26,17 @@ const clients = Object.fromEntries(
 );
 after(() => Object.values(clients).forEach((client) => client.close()));
 
+/** Makes messages of the times in a request: JSON has texts for them, the loader wants seconds and nanos. */
+function timed(value) {
+  if (Array.isArray(value)) return value.map(timed);
+  if (typeof value === "string" && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value)) {
+    const millis = Date.parse(value);
+    return { seconds: Math.floor(millis / 1000), nanos: (millis % 1000) * 1_000_000 };
+  }
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, timed(each)]));
+}
+
 /** Calls one RPC of any kind and resolves to its replies. */
 function replies(service, method, request) {
   const client = clients[service];
@@ -71,8 +82,9 @@ test("the calls are those of the contracts", () => {
 for (const call of calls) {
   test(call.method, async () => {
     const [service, method] = call.method.split("/");
+    const request = timed(call.request);
     if (call.refused) {
-      const error = await replies(service, method, call.request).then(
+      const error = await replies(service, method, request).then(
         () => assert.fail("the call was not refused"),
         (refusal) => refusal,
       );
@@ -81,6 +93,6 @@ for (const call of calls) {
       assert.ok(details.includes(call.refused.reason), String(error));
       return;
     }
-    holds(await replies(service, method, call.request), call.replies ?? [call.reply], call.method);
+    holds(await replies(service, method, request), call.replies ?? [call.reply], call.method);
   });
 }

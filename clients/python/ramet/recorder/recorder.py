@@ -49,7 +49,7 @@ class Recorder:
     It may be used from any thread. A forked child has a recorder of its own in it that begins empty. gRPC does not
     live on in a child whose parent used it before the fork: such a child starts no thread, and brings each event to the
     spool itself, where another process takes it when the child has ended; without a spool it drops and counts it.
-    Set GRPC_ENABLE_FORK_SUPPORT=0 in the environment of a process that forks so: gRPC's own handlers may crash the child.
+    Set GRPC_ENABLE_FORK_SUPPORT=0 for a process that forks so: gRPC's own handlers may crash the child.
     """
 
     def __init__(

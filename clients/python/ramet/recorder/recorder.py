@@ -49,6 +49,7 @@ class Recorder:
     It may be used from any thread. A forked child has a recorder of its own in it that begins empty. gRPC does not
     live on in a child whose parent used it before the fork: such a child starts no thread, and brings each event to the
     spool itself, where another process takes it when the child has ended; without a spool it drops and counts it.
+    Set GRPC_ENABLE_FORK_SUPPORT=0 for a process that forks so: gRPC's own handlers may crash the child.
     """
 
     def __init__(
@@ -174,7 +175,9 @@ class Recorder:
                     size = self._backlog.size
                     self._feed.spill()
                     if not self._feed.spooling:
-                        self._tell_fault("any", RuntimeError("gRPC does not work in this forked child"))
+                        if not self._told_faults:
+                            _log.warning("A forked child cannot use its parent's gRPC: what is not spooled is dropped.")
+                            self._told_faults.add("fork")
                         self._backlog.drop_all()
                     elif self._backlog.size == size:
                         # The disk has no room; the queue still has.

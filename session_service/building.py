@@ -4,6 +4,7 @@ from ramet_server.database import schema
 from ramet_server.database.database import Database
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
+from ramet_server.serving.watch_hub import WatchHub
 from session_service.rules.contexts import ContextRules
 from session_service.rules.deletion import DeletionRules
 from session_service.rules.diffs import DiffRules
@@ -14,8 +15,11 @@ from session_service.rules.sessions import SessionRules
 from session_service.rules.slots import SlotRules
 from session_service.rules.sweeping import SweepRules
 from session_service.rules.trimming import TrimRules
+from session_service.rules.watching import WatchRules
 from session_service.servicer import SessionStorageServicer
+from session_service.store.sessions import HISTORY
 from session_service.store.unit import SqlStore
+from session_service.watching import RecordWatches
 
 
 def build(database: Database, limits: Limits, clock: Clock) -> SessionStorageServicer:
@@ -32,9 +36,17 @@ def build(database: Database, limits: Limits, clock: Clock) -> SessionStorageSer
         contexts=ContextRules(store),
         forks=ForkRules(store, limits, clock),
         diffs=DiffRules(store),
+        watches=_watches(database, store, limits),
         limits=limits,
         schema_revision=schema.head(),
     )
+
+
+def _watches(database: Database, store: SqlStore, limits: Limits) -> RecordWatches:
+    rules = WatchRules(store)
+    hub = WatchHub(rules.stands, limits.watch_poll_seconds)
+    database.moved.listen(HISTORY, hub.moved)
+    return RecordWatches(rules, hub)
 
 
 def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:

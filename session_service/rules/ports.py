@@ -68,8 +68,12 @@ class Sessions(Protocol):
         """Stores what differs of a locked session, tags included."""
         ...
 
-    def delete(self, session_id: str) -> None:
+    def delete(self, session: Session) -> None:
         """Removes the row and its tags."""
+        ...
+
+    def stands(self, origins: Collection[str]) -> Mapping[str, tuple[int, int]]:
+        """Returns head and floor of the sessions, of any space, that began as one of these and still are."""
         ...
 
     def note_deleted(self, session_id: str, now: datetime) -> None:

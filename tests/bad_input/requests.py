@@ -178,6 +178,7 @@ _VALID: Mapping[str, Sequence[Make]] = {
     "SessionStorage.TrimRecords": [lambda: s.TrimRecordsRequest(session_id=SESSION, keep_last=1)],
     "SessionStorage.TruncateRecords": [lambda: s.TruncateRecordsRequest(session_id=SESSION, after_seq=1)],
     "SessionStorage.EraseRecord": [lambda: s.EraseRecordRequest(session_id=SESSION, seq=1)],
+    "SessionStorage.WatchRecords": [lambda: s.WatchRecordsRequest(session_id=SESSION, after_seq=1)],
     "SessionStorage.GetSystemPrompt": [lambda: s.GetSystemPromptRequest(session_id=SESSION)],
     "SessionStorage.PutSystemPrompt": [lambda: s.PutSystemPromptRequest(session_id=SESSION, content=SENT)],
     "SessionStorage.GetInsight": [lambda: s.GetInsightRequest(session_id=SESSION)],

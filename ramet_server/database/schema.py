@@ -94,9 +94,13 @@ def upgrade(database: Database, call: Call) -> tuple[str | None, str]:
 def _state_at_rest(database: Database, call: Call) -> tuple[SchemaState, str | None]:
     """Returns the state while nobody changes the schema, having waited for whoever did."""
     backend = database.backend
-    with translated(), backend.turn(call), database.engine.connect() as connection:
-        with backend.schema_lock(connection, call):
-            return _state(connection)
+    with (
+        translated(),
+        backend.turn(call),
+        database.engine.connect() as connection,
+        backend.schema_lock(connection, call),
+    ):
+        return _state(connection)
 
 
 def _state(connection: Connection) -> tuple[SchemaState, str | None]:

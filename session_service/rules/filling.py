@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from session_service.rules import spans
-from session_service.rules.ports import Records
+from session_service.rules.ports import RecordRows
 from session_service.rules.spans import Span
 from session_service.rules.values import Record, Role, View
 
@@ -39,7 +39,7 @@ class Filled:
 
 
 def fill(
-    records: Records,
+    records: RecordRows,
     view: View,
     shown: Sequence[Span],
     room: Room,

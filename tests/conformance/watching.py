@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -14,20 +14,16 @@ from tests.conformance.refusing import Refusal, told_by
 M = TypeVar("M", bound=Message)
 
 
-class _Stream(Protocol[M]):
-    def __next__(self) -> M: ...
-    def cancel(self) -> bool: ...
-
-
 class Watch(Generic[M]):
     """One watch."""
 
     def __init__(self, stream: Any) -> None:
-        self._stream: _Stream[M] = stream
+        self._stream = stream
 
     def read(self) -> M:
         """The next message; waits for it."""
-        return next(self._stream)
+        message: M = next(self._stream)
+        return message
 
     def read_until(self, true: Callable[[M], bool]) -> list[M]:
         """Messages up to the first of which this holds."""

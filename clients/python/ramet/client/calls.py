@@ -3,21 +3,25 @@
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
-from ramet.client.errors import Cancelled, RametError, from_rpc_error
+from ramet.client.errors import Cancelled, RametError, Unavailable, from_rpc_error
 
-__all__ = ["Caller", "Settings", "new_request_id"]
+__all__ = ["PATIENCE_S", "Caller", "Settings", "new_request_id"]
+
+PATIENCE_S = 60.0
+"""How long a watch looks for a server after it has lost one, in seconds, where nothing else is said."""
 
 _Response = TypeVar("_Response")
 
 _ATTEMPTS = 4
 _FIRST_BACKOFF_S = 0.05
+_LONGEST_BACKOFF_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,39 @@ class Caller:
             finally:
                 call.cancel()
 
-    def _attempts(self, request: Message) -> "_Attempts":
-        return _Attempts(request, asyncio.get_running_loop().time() + self._settings.timeout_s)
+    async def watch(
+        self,
+        method: grpc.aio.UnaryStreamMultiCallable[Any, _Response],
+        request: Message,
+        move_on: Callable[[_Response], None],
+        patience_s: float,
+    ) -> AsyncGenerator[_Response, None]:
+        """Yields the messages of a stream that never ends, whatever the deadline of calls is; leaving cancels it.
+
+        A server that is lost or drains is looked for again, for at most ``patience_s`` seconds after the last message.
+        ``move_on`` takes each message and makes the request one that goes on behind it.
+        """
+        attempts = self._attempts(request, patience_s)
+        while True:
+            call = method(request, metadata=self._metadata())
+            try:
+                async for message in call:
+                    attempts = self._attempts(request, patience_s)
+                    move_on(message)
+                    yield message
+                    # Time that the caller takes for a message is not time without a server.
+                    attempts = self._attempts(request, patience_s)
+            except asyncio.CancelledError:
+                attempts.raise_if_closed()
+                raise
+            except grpc.aio.AioRpcError as failure:
+                await attempts.pause_or_raise(failure, endless=True)
+            finally:
+                call.cancel()
+
+    def _attempts(self, request: Message, within_s: float | None = None) -> "_Attempts":
+        within_s = self._settings.timeout_s if within_s is None else within_s
+        return _Attempts(request, asyncio.get_running_loop().time() + within_s)
 
     def _metadata(self) -> grpc.aio.Metadata:
         return grpc.aio.Metadata(("ramet-space", self._settings.space))
@@ -111,14 +146,19 @@ class _Attempts:
             code, message = grpc.StatusCode.CANCELLED, "The client was closed during the call."
             raise Cancelled(message, code=code, method=self._method, request_id=self._request_id)
 
-    async def pause_or_raise(self, failure: grpc.aio.AioRpcError) -> None:
+    async def pause_or_raise(self, failure: grpc.aio.AioRpcError, *, endless: bool = False) -> None:
+        """Waits before another attempt, where that may help; ``endless`` makes as many as there is time for."""
         self._made += 1
         error = self.typed(failure)
         # A server that ends cancels what just arrived; a call that is cancelled from here does not come this way.
         may_help = isinstance(error, Cancelled) or error.reason in ("OVERLOADED", "WRITE_CONFLICT")
-        if self._made == _ATTEMPTS or not may_help:
+        if endless:
+            may_help = may_help or isinstance(error, Unavailable)
+        elif self._made == _ATTEMPTS:
+            may_help = False
+        if not may_help:
             raise error from failure
-        pause = error.retry_after_s or _FIRST_BACKOFF_S * 2 ** (self._made - 1)
+        pause = error.retry_after_s or min(_FIRST_BACKOFF_S * 2 ** (self._made - 1), _LONGEST_BACKOFF_S)
         pause *= random.uniform(1.0, 1.5)  # noqa: S311 - spreads the callers, guards nothing
         if pause >= self.remaining_s():
             raise error from failure

@@ -12,15 +12,18 @@ from ramet.client import (
     DeletePolicy,
     NotFound,
     RametError,
+    Record,
+    Role,
     Session,
     SessionStatus,
     Slot,
 )
 from ramet.client.arguments import refused, texts
-from ramet.orchestrator import creation, digests
+from ramet.orchestrator import creation, digests, merging
 from ramet.orchestrator.creation import ForkContext, ForkOptions, NewSession, SessionOptions
 from ramet.orchestrator.digests import Digest
 from ramet.orchestrator.forest import Forest, read_forest
+from ramet.orchestrator.merging import ForkDiff, ForkSide, Merged, Summarize
 from ramet.orchestrator.steps import Steps
 
 __all__ = ["Orchestrator"]
@@ -176,6 +179,34 @@ class Orchestrator:
             )
             await self._delete_sessions(deleted.node_ids, steps)
             return deleted
+
+    async def diff(self, left_id: str, right_id: str) -> ForkDiff:
+        """Compares two sessions: how far both show the very same records, and where each goes on alone."""
+        return await merging.compare(self._client, left_id, right_id)
+
+    def iter_own_records(self, side: ForkSide) -> AsyncGenerator[Record, None]:
+        """Yields what one side of a diff shows after the common beginning, page by page."""
+        return merging.iter_own(self._client, side)
+
+    async def merge(
+        self,
+        fork_id: str,
+        *,
+        into: str,
+        summarize: Summarize,
+        role: Role = Role.ASSISTANT,
+        request_id: str | None = None,
+    ) -> Merged:
+        """Brings what a fork found back into another session, mostly its source: one summary record at its end.
+
+        ``summarize`` is the summary, or a function that makes it of the fork's records after the common beginning
+        and after what an earlier merge covers; where there are none, nothing changes and the reply says so. The
+        record tells under ``ramet_merge`` in its metadata_json what it covers, as :mod:`ramet.orchestrator.merging`
+        lists. The target refers to the fork where the forest allows it. An archived target is refused first.
+        Repeated with the same ``request_id``, it neither asks ``summarize`` again nor appends again.
+        """
+        with Steps.begin(request_id) as steps:
+            return await merging.merge(self._client, steps, fork_id, into, summarize, role)
 
     async def _relabel(self, session_id: str, label: str, steps: Steps) -> Session:
         """Labels the session's own line, by its version so that none is created where none is."""

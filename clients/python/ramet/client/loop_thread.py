@@ -66,7 +66,7 @@ class LoopThread:
             future.cancel()
             raise
 
-    def iterate(self, items: AsyncGenerator[_T, None], chunk_size: int) -> Generator[_T, None, None]:
+    def iterate(self, items: AsyncGenerator[_T, None], chunk_size: int = _CHUNK) -> Generator[_T, None, None]:
         """Yields from an asynchronous iterator, a chunk per trip to the loop; leaving early closes it."""
         try:
             while True:
@@ -107,12 +107,13 @@ def blocking(
 
 
 def iterating(
-    method: Callable[Concatenate[_Core, _P], AsyncGenerator[_T, None]], chunk_size: int = _CHUNK
+    method: Callable[Concatenate[_Core, _P], AsyncGenerator[_T, None]], *, live: bool = False
 ) -> Callable[Concatenate[Portal, _P], Generator[_T, None, None]]:
     """Makes the blocking twin of a method that yields asynchronously.
 
-    It takes up to ``chunk_size`` items before it hands over the first: 1 where they come as things happen.
+    What is ``live`` comes when it happens, so each item is handed over at once; else a trip to the loop takes many.
     """
+    chunk_size = 1 if live else _CHUNK
 
     @functools.wraps(method)
     def twin(self: Portal, /, *args: _P.args, **kwargs: _P.kwargs) -> Generator[_T, None, None]:
@@ -124,11 +125,11 @@ def iterating(
     return twin
 
 
-async def _take(items: AsyncGenerator[_T, None], most: int) -> tuple[list[_T], object]:
-    """Takes up to so many items, and what ended them: nothing yet, the end, or an error to raise after them."""
+async def _take(items: AsyncGenerator[_T, None], chunk_size: int) -> tuple[list[_T], object]:
+    """Takes up to a chunk of items, and what ended them: nothing yet, the end, or an error to raise after them."""
     taken: list[_T] = []
     try:
-        while len(taken) < most:
+        while len(taken) < chunk_size:
             taken.append(await anext(items))
     except StopAsyncIteration:
         return taken, _END

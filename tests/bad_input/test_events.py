@@ -15,10 +15,10 @@ from tests.bad_input.checks import check_field, check_refusal
 from tests.bad_input.contract import APPEND, STREAM
 from tests.bad_input.doors import Door, refused
 from tests.bad_input.fields import kind_of
-from tests.bad_input.kinds import Write
 from tests.bad_input.places import Place, places
 from tests.bad_input.stage import Stage
 from tests.bad_input.world import SENT
+from tests.bad_input.writes import Write
 
 _numbers = count()
 

@@ -1,6 +1,7 @@
 """Valid requests of each RPC over the world, which fill between them every field that a client may fill."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from google.protobuf import empty_pb2, field_mask_pb2, timestamp_pb2
 from google.protobuf.message import Message
@@ -157,7 +158,7 @@ def _events() -> list[m.Event]:
     early, late = timestamp_pb2.Timestamp(seconds=1_700_000_000), timestamp_pb2.Timestamp(seconds=1_700_000_009)
     used = m.Usage(input_tokens=10**12, cached_tokens=1, output_tokens=2, total_tokens=3, cost_micros=4)
     found = m.Retrieval(layer=m.RETRIEVAL_LAYER_L0, l0_match_count=1, l1_match_count=2, details_json=f'["{SENT}"]')
-    step = {
+    step: dict[str, Any] = {
         "step_key": "step",
         "parent_step_key": "parent",
         "step_index": 1,

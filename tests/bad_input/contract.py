@@ -17,13 +17,13 @@ SERVICES: tuple[ServiceDescriptor, ...] = (
     telemetry_pb2.DESCRIPTOR.services_by_name["Telemetry"],
 )
 
-UNSERVED = frozenset({"SessionStorage.Transact", "SessionTree.WatchTree"})
+UNSERVED = frozenset({"SessionStorage.Transact"})
 """What a later release serves; until then each answers UNIMPLEMENTED, which a test holds."""
 
 EVENTS = frozenset({"Telemetry.StreamEvents", "Telemetry.AppendEvents"})
 """What takes events and refuses each by itself, in its reply: test_events.py tries their fields."""
 
-ENDLESS = frozenset({"SessionStorage.WatchRecords", "Telemetry.TailEvents"})
+ENDLESS = frozenset({"SessionStorage.WatchRecords", "SessionTree.WatchTree", "Telemetry.TailEvents"})
 """What never ends by itself where it is not refused."""
 
 

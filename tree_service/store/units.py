@@ -11,6 +11,7 @@ from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from tree_service.rules.ports import UnitOfWork
+from tree_service.store.changes import SqlChanges
 from tree_service.store.configs import SqlConfigs
 from tree_service.store.lines import SqlLines
 from tree_service.store.nodes import SqlNodes
@@ -34,6 +35,7 @@ class TreeUnit:
         self.refs = SqlRefs(connection, space)
         self.configs = SqlConfigs(connection, space)
         self.removals = SqlRemovals(connection, space)
+        self.changes = SqlChanges(connection, space, self.space, clock)
 
 
 class TreeStore:
@@ -53,10 +55,16 @@ class TreeStore:
         """Runs ``fn`` and commits; ``fn`` may run more than once, and only its last run counts."""
         while True:
             try:
-                return self._database.write(call, lambda connection: fn(self._unit(connection, call)))
+                return self._database.write(call, lambda connection: self._run(connection, call, fn))
             except SpaceMissing:
                 # In a transaction of its own: two that made it within theirs would wait for each other.
                 self._database.write(call, lambda connection: make_space(connection, call.space, self._clock.now()))
+
+    def _run(self, connection: Connection, call: Call, fn: Callable[[UnitOfWork], T]) -> T:
+        unit = self._unit(connection, call)
+        result = fn(unit)
+        unit.changes.write()
+        return result
 
     def _unit(self, connection: Connection, call: Call) -> TreeUnit:
         return TreeUnit(connection, call.space, self._limits, self._clock)

@@ -13,6 +13,7 @@ from session_service.rules.records import RecordRules
 from session_service.rules.sessions import SessionRules
 from session_service.rules.slots import SlotRules
 from session_service.rules.sweeping import SweepRules
+from session_service.rules.transactions import TransactionRules
 from session_service.rules.trimming import TrimRules
 from session_service.servicer import SessionStorageServicer
 from session_service.store.unit import SqlStore
@@ -32,6 +33,7 @@ def build(database: Database, limits: Limits, clock: Clock) -> SessionStorageSer
         contexts=ContextRules(store),
         forks=ForkRules(store, limits, clock),
         diffs=DiffRules(store),
+        transactions=TransactionRules(store, limits, clock, erasure),
         limits=limits,
         schema_revision=schema.head(),
     )

@@ -21,6 +21,7 @@ from tests.conformance.session import (
     slots,
     spaces,
     tool_groups,
+    transactions,
     trims,
 )
 
@@ -39,6 +40,7 @@ CONTRACT = classes_of(
     forks,
     diffs,
     idempotency,
+    transactions,
     spaces,
     limits,
     json_text,

@@ -21,6 +21,7 @@ from tests.conformance.session import (
     slots,
     spaces,
     tool_groups,
+    transaction_conflicts,
     transactions,
     trims,
 )
@@ -41,6 +42,7 @@ CONTRACT = classes_of(
     diffs,
     idempotency,
     transactions,
+    transaction_conflicts,
     spaces,
     limits,
     json_text,

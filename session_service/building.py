@@ -2,6 +2,7 @@
 
 from ramet_server.database import schema
 from ramet_server.database.database import Database
+from ramet_server.database.verifying import SqlVerifyStore
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from session_service.rules.contexts import ContextRules
@@ -15,7 +16,10 @@ from session_service.rules.slots import SlotRules
 from session_service.rules.sweeping import SweepRules
 from session_service.rules.transactions import TransactionRules
 from session_service.rules.trimming import TrimRules
+from session_service.rules.verifying import VerifyRules
+from session_service.rules.verifying.ports import Audit
 from session_service.servicer import SessionStorageServicer
+from session_service.store.audit import SqlAudit
 from session_service.store.unit import SqlStore
 
 
@@ -44,3 +48,8 @@ def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
     store = SqlStore(database, clock, limits.request_id_hours)
     erasure = ErasureRules(store, clock)
     return SweepRules(store, DeletionRules(store, clock, erasure), erasure)
+
+
+def build_verify(database: Database, clock: Clock) -> VerifyRules:
+    """Returns the service's part of a verification."""
+    return VerifyRules(SqlVerifyStore[Audit](database, SqlAudit), clock)

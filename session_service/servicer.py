@@ -24,10 +24,11 @@ from session_service.rules.transactions import TransactionRules
 from session_service.rules.trimming import TrimRules
 from session_service.rules.values import SlotName, Status
 from session_service.transacting import TransactStream
+from session_service.watching import RecordWatches
 
 
 class SessionStorageServicer:
-    """Answers the RPCs of sessions; WatchRecords is not served yet."""
+    """Answers the RPCs of sessions."""
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class SessionStorageServicer:
         forks: ForkRules,
         diffs: DiffRules,
         transactions: TransactionRules,
+        watches: RecordWatches,
         limits: Limits,
         schema_revision: str,
     ) -> None:
@@ -55,6 +57,7 @@ class SessionStorageServicer:
         self._forks = forks
         self._diffs = diffs
         self._transactions = transactions
+        self._watches = watches
         self._limits = limits
         self._schema_revision = schema_revision
 
@@ -118,6 +121,15 @@ class SessionStorageServicer:
         """Erases the content of one record."""
         change = mutation("EraseRecord", request)
         return records.record_message(self._erasure.erase_record(call, change, request.session_id, request.seq))
+
+    async def WatchRecords(
+        self, request: pb.WatchRecordsRequest, call: Call, workers: Workers
+    ) -> AsyncIterator[pb.WatchRecordsResponse]:
+        """Streams records as they are committed."""
+        after_seq = request.after_seq if request.HasField("after_seq") else None
+        async with aclosing(self._watches.follow(request.session_id, after_seq, call, workers)) as messages:
+            async for message in messages:
+                yield message
 
     def GetSystemPrompt(self, request: pb.GetSystemPromptRequest, call: Call) -> pb.Slot:
         """Reads the slot systemPrompt."""

@@ -66,6 +66,14 @@ class Settings:
     open_transaction_bytes: int = _setting(
         256 * _MIB, _COUNT, "What all open transactions may keep in memory, in bytes; more are refused for a while."
     )
+    tree_change_days: int = _setting(
+        7, click.IntRange(min=0), "Days for which changes of the forest are kept for watches; 0 for ever."
+    )
+    watch_poll_seconds: float = _setting(
+        0.5,
+        click.FloatRange(min=0.01),
+        "Time between two looks at what is watched; only changes of other servers wait for one.",
+    )
     telemetry_abandoned_seconds: int = _setting(
         900, _COUNT, "Silence after which a running diagnosis shows as abandoned."
     )
@@ -93,6 +101,8 @@ class Settings:
             max_transaction_operations=self.transaction_operations,
             max_transaction_bytes=self.transaction_bytes,
             max_open_transaction_bytes=self.open_transaction_bytes,
+            tree_change_days=self.tree_change_days,
+            watch_poll_seconds=self.watch_poll_seconds,
             abandoned_after_seconds=self.telemetry_abandoned_seconds,
             # A batch as large as it may be must fit into a message.
             max_batch_bytes=min(Limits.max_batch_bytes, self.max_message_bytes * 3 // 4),

@@ -108,11 +108,12 @@ def _compare(session_id: str, seen: _Seen, row: Session | None) -> None:
 
 def _hold_absent(unit: UnitOfWork, session_id: str, now: datetime) -> None:
     # A lock on a row that is not there: its key is taken, and free again only when this unit has ended.
+    stand_in = new_session(session_id, Metadata(), now)
     try:
-        unit.sessions.insert(new_session(session_id, Metadata(), now))
+        unit.sessions.insert(stand_in)
     except SessionExists:
         raise _conflict(session_id, "session", "absent", "created") from None
-    unit.sessions.delete(session_id)
+    unit.sessions.delete(stand_in)
 
 
 def _conflict(session_id: str, moved: str, read: object, current: object) -> TransactionConflict:

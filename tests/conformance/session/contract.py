@@ -24,6 +24,7 @@ from tests.conformance.session import (
     transaction_conflicts,
     transactions,
     trims,
+    watches,
 )
 
 CONTRACT = classes_of(
@@ -40,6 +41,7 @@ CONTRACT = classes_of(
     contexts,
     forks,
     diffs,
+    watches,
     idempotency,
     transactions,
     transaction_conflicts,

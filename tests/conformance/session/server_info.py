@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import grpc
-
 from ramet.session.v1 import session_pb2 as pb
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
-from tests.conformance.refusing import refused
 
 MIB = 1024 * 1024
 
@@ -26,9 +23,3 @@ class TestServerInfo:
             max_page_bytes=4 * MIB,
             request_id_hours=24,
         )
-
-
-class TestNotServedYet:
-    def test_watching_records_is_unimplemented(self, storage: SessionStorageStub, session: str) -> None:
-        with refused(grpc.StatusCode.UNIMPLEMENTED, "NOT_SERVED"):
-            list(storage.WatchRecords(pb.WatchRecordsRequest(session_id=session)))

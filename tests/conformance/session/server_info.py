@@ -22,4 +22,7 @@ class TestServerInfo:
             max_page_size=1000,
             max_page_bytes=4 * MIB,
             request_id_hours=24,
+            max_transaction_operations=1000,
+            max_transaction_bytes=16 * MIB,
+            max_transaction_seconds=60,
         )

@@ -80,6 +80,10 @@ async def _delete(client: ramet.Client) -> object:
     return await Orchestrator(client).delete("fork", DeletePolicy.CASCADE, request_id="op")
 
 
+async def _merge(client: ramet.Client) -> object:
+    return await Orchestrator(client).merge("fork", into="other", summarize="All is well.", request_id="op")
+
+
 def _without(*ids: str) -> Callable[[Shown, Shown], Shown]:
     """The nodes have gone, and of the sessions these."""
 
@@ -92,6 +96,10 @@ def _without(*ids: str) -> Callable[[Shown, Shown], Shown]:
     return state
 
 
+def _without_refs(before: Shown, after: Shown) -> Shown:
+    return {"nodes": before["nodes"], "sessions": after["sessions"]}
+
+
 OPERATIONS = [
     Operation("append", _append),
     Operation("put", _put),
@@ -101,6 +109,10 @@ OPERATIONS = [
     Operation("rewind", _rewind),
     Operation("erase", _erase),
     Operation("move", _move),
+    # The summary comes first, and then the reference to what it sums up.
+    Operation("merge", _merge, (_without_refs,)),
     # A delete takes the nodes at once; their sessions follow, one by one.
     Operation("delete", _delete, (_without(), _without("fork"), _without("leaf"))),
 ]
+
+BY_NAME = {operation.name: operation for operation in OPERATIONS}

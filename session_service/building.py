@@ -1,5 +1,9 @@
 """Puts the service together."""
 
+from collections.abc import Callable
+
+from sqlalchemy import Connection
+
 from ramet_server.database import schema
 from ramet_server.database.database import Database
 from ramet_server.database.verifying import SqlVerifyStore
@@ -10,6 +14,7 @@ from session_service.rules.deletion import DeletionRules
 from session_service.rules.diffs import DiffRules
 from session_service.rules.erasure import ErasureRules
 from session_service.rules.forks import ForkRules
+from session_service.rules.ports import UnitOfWork
 from session_service.rules.records import RecordRules
 from session_service.rules.sessions import SessionRules
 from session_service.rules.slots import SlotRules
@@ -19,7 +24,7 @@ from session_service.rules.verifying import VerifyRules
 from session_service.rules.verifying.ports import Audit
 from session_service.servicer import SessionStorageServicer
 from session_service.store.audit import SqlAudit
-from session_service.store.unit import SqlStore
+from session_service.store.unit import SqlStore, SqlUnit
 
 
 def build(database: Database, limits: Limits, clock: Clock) -> SessionStorageServicer:
@@ -51,3 +56,8 @@ def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
 def build_verify(database: Database, clock: Clock) -> VerifyRules:
     """Returns the service's part of a verification."""
     return VerifyRules(SqlVerifyStore[Audit](database, SqlAudit), clock)
+
+
+def joining_units(clock: Clock, limits: Limits) -> Callable[[Connection, str], UnitOfWork]:
+    """Returns what makes a unit of a connection and a space, for transactions that another one begins and ends."""
+    return lambda connection, space: SqlUnit(connection, space, clock, limits.request_id_hours)

@@ -1,5 +1,9 @@
 """Puts the service together."""
 
+from collections.abc import Callable
+
+from sqlalchemy import Connection
+
 from ramet_server.database import schema
 from ramet_server.database.database import Database
 from ramet_server.database.verifying import SqlVerifyStore
@@ -11,6 +15,7 @@ from tree_service.rules.forest import ForestRules
 from tree_service.rules.listing import ListingRules
 from tree_service.rules.moves import MoveRules
 from tree_service.rules.nodes import NodeRules
+from tree_service.rules.ports import UnitOfWork
 from tree_service.rules.refs import RefRules
 from tree_service.rules.sweeping import SweepRules
 from tree_service.rules.verifying import VerifyRules
@@ -18,6 +23,7 @@ from tree_service.rules.verifying.ports import Audit
 from tree_service.servicer import SessionTreeServicer
 from tree_service.store import SqlBacklog, TreeStore
 from tree_service.store.audit import SqlAudit
+from tree_service.store.units import TreeUnit
 
 
 def build(database: Database, limits: Limits, clock: Clock) -> SessionTreeServicer:
@@ -44,3 +50,8 @@ def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
 def build_verify(database: Database, limits: Limits, clock: Clock) -> VerifyRules:
     """Returns the service's part of a verification."""
     return VerifyRules(SqlVerifyStore[Audit](database, SqlAudit), limits, clock)
+
+
+def joining_units(clock: Clock, limits: Limits) -> Callable[[Connection, str], UnitOfWork]:
+    """Returns what makes a unit of a connection and a space, for transactions that another one begins and ends."""
+    return lambda connection, space: TreeUnit(connection, space, limits, clock)

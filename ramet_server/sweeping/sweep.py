@@ -18,6 +18,7 @@ from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from ramet_server.domain.retention import OnDelete
+from ramet_server.sweeping.expiry import Aged, SessionExpiry
 from telemetry.rules.retention import Conversation, Doomed
 
 _NODES = 500
@@ -39,6 +40,10 @@ class Counts:
     """Nodes whose content never came."""
     deleted_sessions: int = 0
     """Sessions that went with their nodes, and that no caller had deleted."""
+    expired_sessions: int = 0
+    """Sessions that were too old."""
+    expired_nodes: int = 0
+    """Nodes that went with them."""
     released_records: int = 0
     """Places of records that some session dropped; those that no session shows are erased."""
     forgotten_requests: int = 0
@@ -70,8 +75,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Foretold:
-    """What a pass would take of telemetry."""
+    """What a pass would take by age, and of telemetry."""
 
+    aged: Sequence[Aged]
+    """Old sessions, by space."""
     left: Counts
     """Diagnoses of deleted conversations."""
     expired: Sequence[Doomed]
@@ -88,6 +95,7 @@ class Sweep:
         self._tree = tree_service.build_sweep(database, limits, clock)
         self._session = session_service.build_sweep(database, limits, clock)
         self._telemetry = telemetry.build_sweep(database, limits, clock)
+        self._expiry = SessionExpiry(database, limits, clock)
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -95,6 +103,7 @@ class Sweep:
         return (
             Step("waiting nodes", self._waiting_nodes),
             Step("sessions of deleted nodes", self._sessions),
+            Step("old sessions", self._old_sessions),
             Step("released records", self._records),
             Step("expired requests", self._requests),
             Step("deleted conversations", self._conversations),
@@ -126,6 +135,10 @@ class Sweep:
             deleted += self._session.delete_incarnation(within, removal.session_id, removal.origin)
             self._tree.finish_removal(within, removal)
         return Counts(deleted_sessions=deleted), len(removals) >= _SESSIONS
+
+    def _old_sessions(self, call: Call) -> tuple[Counts, bool]:
+        sessions, nodes, more = self._expiry.some(call)
+        return Counts(expired_sessions=sessions, expired_nodes=nodes), more
 
     def _records(self, call: Call) -> tuple[Counts, bool]:
         looked_at = self._session.erase_released(call, _RECORDS)
@@ -164,11 +177,11 @@ class Sweep:
         return counts, max(events, producers) >= _EVENTS
 
     def foretell(self, call: Call) -> Foretold:
-        """Counts what a pass would take of telemetry, and changes nothing."""
+        """Counts what a pass would take by age, and of telemetry; it changes nothing."""
         leaving = sum(
             self._telemetry.count_leaving(
                 replace(call, space=note.space_id), Conversation(note.session_id, note.deleted_at)
             )
             for note in self._session.deleted_sessions(call, _FORETOLD)
         )
-        return Foretold(self._left(leaving), self._telemetry.count_expired(call))
+        return Foretold(self._expiry.foretell(call), self._left(leaving), self._telemetry.count_expired(call))

@@ -9,6 +9,7 @@ from ramet_server.database.database import Database
 from ramet_server.database.verifying import SqlVerifyStore
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
+from session_service.rules.clearing import ClearRules
 from session_service.rules.contexts import ContextRules
 from session_service.rules.deletion import DeletionRules
 from session_service.rules.diffs import DiffRules
@@ -24,6 +25,7 @@ from session_service.rules.verifying import VerifyRules
 from session_service.rules.verifying.ports import Audit
 from session_service.servicer import SessionStorageServicer
 from session_service.store.audit import SqlAudit
+from session_service.store.begun import SqlBegun
 from session_service.store.unit import SqlStore, SqlUnit
 
 
@@ -61,3 +63,9 @@ def build_verify(database: Database, clock: Clock) -> VerifyRules:
 def joining_units(clock: Clock, limits: Limits) -> Callable[[Connection, str], UnitOfWork]:
     """Returns what makes a unit of a connection and a space, for transactions that another one begins and ends."""
     return lambda connection, space: SqlUnit(connection, space, clock, limits.request_id_hours)
+
+
+def build_clearing(database: Database, limits: Limits, clock: Clock) -> ClearRules:
+    """Returns the service's part of deleting a space."""
+    store = SqlStore(database, clock, limits.request_id_hours)
+    return ClearRules(SqlBegun(database), DeletionRules(store, clock, ErasureRules(store, clock)))

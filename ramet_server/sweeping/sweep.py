@@ -111,6 +111,14 @@ class Sweep:
             Step("old events", self._events),
         )
 
+    def erase_released(self, call: Call) -> int:
+        """Erases all records, of all spaces, that wait for it; returns at how many places it looked."""
+        looked_at, more = 0, True
+        while more:
+            counts, more = self._records(call)
+            looked_at += counts.released_records
+        return looked_at
+
     def run(self, call: Call) -> Counts:
         """Makes a whole pass; the space of the call has no meaning."""
         counts = Counts()

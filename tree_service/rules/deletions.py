@@ -51,7 +51,7 @@ class DeletionRules:
             close_ranks(unit, node)
         if deletion.delete_sessions:
             unit.removals.request(going, self._clock.now())
-        _erase(unit, going, self._clock.now())
+        erase_nodes(unit, going, self._clock.now())
         return Deleted(len(going), tuple(going[:REPORTED]))
 
     def _hand_over(self, unit: UnitOfWork, node: Node) -> None:
@@ -66,10 +66,11 @@ class DeletionRules:
 def erase_leaf(unit: UnitOfWork, node: Node, now: datetime) -> None:
     """Removes a node that has no children, under the lock of the space."""
     close_ranks(unit, node)
-    _erase(unit, [node.node_id], now)
+    erase_nodes(unit, [node.node_id], now)
 
 
-def _erase(unit: UnitOfWork, node_ids: list[str], now: datetime) -> None:
+def erase_nodes(unit: UnitOfWork, node_ids: list[str], now: datetime) -> None:
+    """Removes nodes with all refs from and to them; ranks and counts are the caller's."""
     refs = unit.refs.touching(node_ids)
     unit.refs.remove(refs)
     unit.nodes.touch({ref.node_id for ref in refs}.difference(node_ids), now)

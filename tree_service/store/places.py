@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select
 
+from ramet_server.database.tables.shared import space
 from ramet_server.database.tables.tree import topology_node
 from tree_service.store.rows import children_of, chunks
 
@@ -30,3 +31,21 @@ class SqlPlaces:
         """Returns the ids of all children."""
         wanted = select(_t.node_id).where(children_of(self._space_id, node_id))
         return list(self._connection.execute(wanted).scalars())
+
+
+class SqlForest:
+    """The forest of one space, as it is emptied; implements ``rules.clearing.Forest``."""
+
+    def __init__(self, connection: Connection, space_id: str) -> None:
+        self._connection = connection
+        self._space_id = space_id
+
+    def deepest(self, limit: int) -> Sequence[tuple[str, str | None]]:
+        """Returns ids and parents of the last nodes by depth, parent, index, backwards."""
+        order = (_t.depth.desc(), _t.parent_id.desc(), _t.index.desc())
+        wanted = select(_t.node_id, _t.parent_id).where(_t.space_id == self._space_id)
+        return [(row[0], row[1]) for row in self._connection.execute(wanted.order_by(*order).limit(limit))]
+
+    def forget_space(self) -> None:
+        """Removes the row of the space, which is locked."""
+        self._connection.execute(delete(space).where(space.c.space_id == self._space_id))

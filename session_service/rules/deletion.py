@@ -61,6 +61,6 @@ def delete_in(unit: UnitOfWork, session: Session, now: datetime) -> list[Release
     unit.spans.delete(session.origin)
     unit.marks.remove(session.origin, 0, spans.OPEN_END)
     unit.slots.delete(session.session_id)
-    unit.sessions.delete(session.session_id)
+    unit.sessions.delete(session)
     unit.sessions.note_deleted(session.session_id, now)
     return released

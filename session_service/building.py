@@ -1,9 +1,13 @@
 """Puts the service together."""
 
+from sqlalchemy import Connection
+
 from ramet_server.database import schema
 from ramet_server.database.database import Database
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
+from session_service.rules.archiving.arriving import ArrivingSessions
+from session_service.rules.archiving.leaving import LeavingSessions
 from session_service.rules.contexts import ContextRules
 from session_service.rules.deletion import DeletionRules
 from session_service.rules.diffs import DiffRules
@@ -15,6 +19,7 @@ from session_service.rules.slots import SlotRules
 from session_service.rules.sweeping import SweepRules
 from session_service.rules.trimming import TrimRules
 from session_service.servicer import SessionStorageServicer
+from session_service.store.archives import SqlArchiveStore, SqlArchiveUnit
 from session_service.store.unit import SqlStore
 
 
@@ -42,3 +47,14 @@ def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
     store = SqlStore(database, clock, limits.request_id_hours)
     erasure = ErasureRules(store, clock)
     return SweepRules(store, DeletionRules(store, clock, erasure), erasure)
+
+
+def build_arriving(database: Database, limits: Limits, clock: Clock) -> ArrivingSessions:
+    """Returns the service's part of an import."""
+    erasure = ErasureRules(SqlStore(database, clock, limits.request_id_hours), clock)
+    return ArrivingSessions(SqlArchiveStore(database, clock, limits.request_id_hours), limits, clock, erasure)
+
+
+def build_leaving(connection: Connection, space: str, clock: Clock) -> LeavingSessions:
+    """Returns the service's part of an export, over a connection that the parts share."""
+    return LeavingSessions(SqlArchiveUnit(connection, space, clock, request_id_hours=0))

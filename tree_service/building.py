@@ -1,9 +1,13 @@
 """Puts the service together."""
 
+from sqlalchemy import Connection
+
 from ramet_server.database import schema
 from ramet_server.database.database import Database
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
+from tree_service.rules.archiving.arriving import ArrivingNodes
+from tree_service.rules.archiving.leaving import LeavingNodes
 from tree_service.rules.configs import ConfigRules
 from tree_service.rules.deletions import DeletionRules
 from tree_service.rules.forest import ForestRules
@@ -14,6 +18,7 @@ from tree_service.rules.refs import RefRules
 from tree_service.rules.sweeping import SweepRules
 from tree_service.servicer import SessionTreeServicer
 from tree_service.store import SqlBacklog, TreeStore
+from tree_service.store.archives import ArchiveTreeStore, ArchiveTreeUnit
 
 
 def build(database: Database, limits: Limits, clock: Clock) -> SessionTreeServicer:
@@ -35,3 +40,13 @@ def build(database: Database, limits: Limits, clock: Clock) -> SessionTreeServic
 def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
     """Returns the service's part of the background sweep."""
     return SweepRules(TreeStore(database, limits, clock), SqlBacklog(database), limits, clock)
+
+
+def build_arriving(database: Database, limits: Limits, clock: Clock) -> ArrivingNodes:
+    """Returns the service's part of an import."""
+    return ArrivingNodes(ArchiveTreeStore(database, limits, clock), limits)
+
+
+def build_leaving(connection: Connection, space: str, limits: Limits, clock: Clock) -> LeavingNodes:
+    """Returns the service's part of an export, over a connection that the parts share."""
+    return LeavingNodes(ArchiveTreeUnit(connection, space, limits, clock))

@@ -13,6 +13,8 @@ _COMMANDS = {
     "telemetry": "ramet_server.commands.serve:serve_telemetry",
     "migrate": "ramet_server.commands.migrate:migrate",
     "sweep": "ramet_server.commands.sweep:sweep",
+    "export": "ramet_server.commands.archive:export",
+    "import": "ramet_server.commands.archive:import_",
     "health": "ramet_server.commands.ask_health:health",
 }
 

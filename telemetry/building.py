@@ -4,6 +4,7 @@ from sqlalchemy import Connection
 
 from ramet_server.database import schema
 from ramet_server.database.database import Database
+from ramet_server.database.verifying import SqlVerifyStore
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from telemetry.answers_servicer import AnswersServicer
@@ -19,9 +20,12 @@ from telemetry.rules.retention import RetentionRules
 from telemetry.rules.row_ids import RowIds
 from telemetry.rules.tailing import TailRules
 from telemetry.rules.tools import ToolRules
+from telemetry.rules.verifying import VerifyRules
+from telemetry.rules.verifying.ports import Audit
 from telemetry.servicer import TelemetryServicer
 from telemetry.store.answers import SqlAnswersStore
 from telemetry.store.archives import SqlCarried, SqlCarryingStore
+from telemetry.store.audit import SqlAudit
 from telemetry.store.retention import SqlRetentionStore
 from telemetry.store.sweeping import SqlSweep
 from telemetry.store.unit import SqlStore
@@ -47,6 +51,11 @@ def build_arriving(database: Database, clock: Clock) -> ArrivingDiagnoses:
 def build_leaving(connection: Connection, space: str) -> LeavingDiagnoses:
     """Returns the service's part of an export, over a connection that the parts share."""
     return LeavingDiagnoses(SqlCarried(connection, space))
+
+
+def build_verify(database: Database) -> VerifyRules:
+    """Returns the service's part of a verification."""
+    return VerifyRules(SqlVerifyStore[Audit](database, SqlAudit))
 
 
 def _ingest(database: Database, limits: Limits, clock: Clock) -> IngestServicer:

@@ -4,6 +4,7 @@ from sqlalchemy import Connection
 
 from ramet_server.database import schema
 from ramet_server.database.database import Database
+from ramet_server.database.verifying import SqlVerifyStore
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from tree_service.rules.archiving.arriving import ArrivingNodes
@@ -16,9 +17,12 @@ from tree_service.rules.moves import MoveRules
 from tree_service.rules.nodes import NodeRules
 from tree_service.rules.refs import RefRules
 from tree_service.rules.sweeping import SweepRules
+from tree_service.rules.verifying import VerifyRules
+from tree_service.rules.verifying.ports import Audit
 from tree_service.servicer import SessionTreeServicer
 from tree_service.store import SqlBacklog, TreeStore
 from tree_service.store.archives import ArchiveTreeStore, ArchiveTreeUnit
+from tree_service.store.audit import SqlAudit
 
 
 def build(database: Database, limits: Limits, clock: Clock) -> SessionTreeServicer:
@@ -50,3 +54,8 @@ def build_arriving(database: Database, limits: Limits, clock: Clock) -> Arriving
 def build_leaving(connection: Connection, space: str, limits: Limits, clock: Clock) -> LeavingNodes:
     """Returns the service's part of an export, over a connection that the parts share."""
     return LeavingNodes(ArchiveTreeUnit(connection, space, limits, clock))
+
+
+def build_verify(database: Database, limits: Limits, clock: Clock) -> VerifyRules:
+    """Returns the service's part of a verification."""
+    return VerifyRules(SqlVerifyStore[Audit](database, SqlAudit), limits, clock)

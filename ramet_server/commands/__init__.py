@@ -15,6 +15,7 @@ _COMMANDS = {
     "sweep": "ramet_server.commands.sweep:sweep",
     "export": "ramet_server.commands.archive:export",
     "import": "ramet_server.commands.archive:import_",
+    "verify": "ramet_server.commands.verify:verify",
     "health": "ramet_server.commands.ask_health:health",
 }
 

@@ -77,7 +77,9 @@ def export(
 @click.command("import", short_help="Read sessions, forest and telemetry from a file.")
 @settings_options("database_url", "log_format", "log_level")
 @click.option("--space", help="Where to put it; without it, the space that the archive names, or `default`.")
-@click.option("--ids", type=click.Choice(["keep", "new"]), default="keep", show_default=True, help="What becomes of ids.")
+@click.option(
+    "--ids", type=click.Choice(["keep", "new"]), default="keep", show_default=True, help="What becomes of ids."
+)
 @click.option(
     "--map-file",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -85,9 +87,7 @@ def export(
 )
 @click.option("--resume", is_flag=True, help="Go on with sessions that an earlier run left half-way.")
 @click.argument("file", type=click.Path(exists=True, path_type=Path, allow_dash=True), default="-")
-def import_(
-    space: str | None, ids: str, map_file: Path | None, resume: bool, file: Path, **values: Any
-) -> None:
+def import_(space: str | None, ids: str, map_file: Path | None, resume: bool, file: Path, **values: Any) -> None:
     """Reads FILE (or standard input) into a database: an archive, chat transcripts, or a folder of sessions.
 
     What is there and equal stays; what is there and differs stops the import, and what came before stays.

@@ -17,6 +17,7 @@ from ramet_server.database.backend import Backend
 from ramet_server.database.engine import WATCH, open_engine
 from ramet_server.database.faults import Fault, classify, refusal
 from ramet_server.database.interrupter import Interrupter, Watch
+from ramet_server.database.moved import Moved, forget, taken
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import OutcomeUnknown, Overloaded, RametError
 
@@ -41,6 +42,8 @@ class Database:
         self.backend = backend
         self.pool_size = engine.pool.size()
         """Units of work that can run at once."""
+        self.moved = Moved()
+        """Tells what this process commits."""
         self._slots = Semaphore(self.pool_size)
         self._interrupter = Interrupter()
 
@@ -112,6 +115,7 @@ class Database:
     def _write_once(self, call: Call, fn: Callable[[Connection], T]) -> T:
         with self.backend.turn(call), self._slot(call), self._unit(call) as (connection, watch):
             self.backend.begin_write(connection, call)
+            forget(connection)
             result = fn(connection)
             # From here on nothing may hit the connection: a COMMIT that is interrupted tells nothing.
             watch.end()
@@ -124,6 +128,7 @@ class Database:
                     raise
                 _log.warning("A COMMIT ended in an error, so its outcome is unknown: %s", error)
                 raise OutcomeUnknown("The connection was lost while the change was being committed.") from error
+            self.moved.tell(taken(connection))
             return result
 
     def _ping_once(self, call: Call) -> None:

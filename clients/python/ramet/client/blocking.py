@@ -79,6 +79,7 @@ class BlockingSessionStorage(BlockingPart):
     trim_records = blocking(_Sessions.trim_records)
     truncate_records = blocking(_Sessions.truncate_records)
     erase_record = blocking(_Sessions.erase_record)
+    watch_records = iterating(_Sessions.watch_records, live=True)
     get_system_prompt = blocking(_Sessions.get_system_prompt)
     put_system_prompt = blocking(_Sessions.put_system_prompt)
     get_insight = blocking(_Sessions.get_insight)
@@ -135,7 +136,7 @@ class BlockingTelemetry(BlockingPart):
     put_feedback = blocking(_Telemetry.put_feedback)
     put_self_evaluation = blocking(_Telemetry.put_self_evaluation)
     query_metrics = blocking(_Telemetry.query_metrics)
-    tail = iterating(_Telemetry.tail)
+    tail = iterating(_Telemetry.tail, live=True)
     get_server_info = blocking(_Telemetry.get_server_info)
 
 

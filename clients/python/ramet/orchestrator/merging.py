@@ -32,6 +32,7 @@ from ramet.client import (
     Record,
     Role,
 )
+from ramet.client.arguments import of_kind, refused
 from ramet.orchestrator.steps import Steps
 
 __all__ = ["ForkDiff", "ForkSide", "Merged", "RefOutcome", "Summarize", "compare", "iter_own", "merge"]
@@ -118,6 +119,7 @@ async def compare(client: Client, left_id: str, right_id: str) -> ForkDiff:
 
 def iter_own(client: Client, side: ForkSide) -> AsyncGenerator[Record, None]:
     """Yields the records of a side after the common beginning, page by page."""
+    of_kind(ForkSide, side, "side")
     return client.sessions.iter_records(side.session_id, after_seq=side.after_seq)
 
 
@@ -249,7 +251,7 @@ async def _summary(function: Callable[[Sequence[Record]], Any], records: Sequenc
         made = await asyncio.to_thread(function, records)
     summary = await made if inspect.isawaitable(made) else made
     if not isinstance(summary, str):
-        raise TypeError(f"summarize must make a text, not {summary!r}")
+        raise refused("summarize", f"must make a text, not {type(summary).__name__}")
     return summary
 
 

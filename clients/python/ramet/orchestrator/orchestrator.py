@@ -18,6 +18,7 @@ from ramet.client import (
     SessionStatus,
     Slot,
 )
+from ramet.client.arguments import refused, texts
 from ramet.orchestrator import creation, digests, merging
 from ramet.orchestrator.creation import ForkContext, ForkOptions, NewSession, SessionOptions
 from ramet.orchestrator.digests import Digest
@@ -77,7 +78,7 @@ class Orchestrator:
         """Creates a session below another; unlike a fork it takes nothing from it."""
         if not isinstance(parent_id, str):
             # None would make a root, which nobody asked for who lost a parent's id.
-            raise TypeError("parent_id must be the id of a session; create_root makes a root")
+            raise refused("parent_id", "must be the id of a session; create_root makes a root")
         options = _options(session_id, label, tags, metadata_json, system_prompt, skills)
         with Steps.begin(request_id) as steps:
             return await creation.create(self._client, steps, parent_id, options)
@@ -142,8 +143,9 @@ class Orchestrator:
         return await self._client.sessions.put_memory(session_id, content, request_id=request_id)
 
     async def rename(self, session_id: str, label: str, *, request_id: str | None = None) -> Session:
-        """Writes a label on both lines; an archived session is refused before either is changed."""
+        """Writes a label on both lines; an archived session, or one without a node, is refused before any change."""
         with Steps.begin(request_id) as steps:
+            await self._client.tree.get_node(session_id)
             session = await self._relabel(session_id, label, steps)
             while True:
                 # The session's line decides between renames at once: who labels the node last finds its label there.
@@ -258,13 +260,11 @@ def _options(
     system_prompt: str | None,
     skills: Iterable[str] | None,
 ) -> SessionOptions:
-    if isinstance(tags, str) or isinstance(skills, str):
-        raise TypeError("tags and skills are lists of texts, not one text")
     return SessionOptions(
         session_id=session_id,
         label=label,
-        tags=tuple(tags),
+        tags=texts(tags, "tags"),
         metadata_json=metadata_json,
         system_prompt=system_prompt,
-        skills=None if skills is None else tuple(skills),
+        skills=None if skills is None else texts(skills, "skills"),
     )

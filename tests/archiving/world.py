@@ -6,7 +6,8 @@ import contextlib
 import io
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 from google.protobuf.message import Message
@@ -17,6 +18,7 @@ from ramet.telemetry.v1 import telemetry_pb2 as t
 from ramet.tree.v1 import tree_pb2 as tr
 from ramet_server.archiving import Choices, Counts, Export, Import, KeptIds, Scope, ScopeKind, raw_lines, read_lines
 from ramet_server.archiving.id_mapping import Ids
+from ramet_server.archiving.lines import Line
 from ramet_server.archiving.redacting import Redaction
 from ramet_server.database.database import Database
 from ramet_server.database.tables import metadata
@@ -58,11 +60,27 @@ class Home:
         Export(self.database, Limits(), self.clock, scope, redaction).run(self.call, out.write, lambda _: None)
         return out.getvalue()
 
-    def take(self, archive: bytes, *, ids: Ids | None = None, resume: bool = False) -> Counts:
+    def later(self, **by: float) -> None:
+        """Lets time pass."""
+        self.clock.ahead += timedelta(**by)
+
+    def take(
+        self,
+        archive: bytes,
+        *,
+        ids: Ids | None = None,
+        resume: bool = False,
+        before_line: Callable[[int], None] = lambda _: None,
+    ) -> Counts:
         """Reads an archive; returns what is new."""
-        lines = read_lines(raw_lines(io.BytesIO(archive)))
+
+        def told() -> Iterator[tuple[int, Line]]:
+            for number, line in read_lines(raw_lines(io.BytesIO(archive))):
+                before_line(number)
+                yield number, line
+
         choices = Choices(ids or KeptIds(), resume=resume)
-        return Import(self.database, Limits(), self.clock, self.call, choices).run(lines, lambda _: None)[1]
+        return Import(self.database, Limits(), self.clock, self.call, choices).run(told(), lambda _: None)[1]
 
     def sweep(self) -> None:
         """Makes one pass of the sweep."""

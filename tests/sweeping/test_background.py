@@ -125,6 +125,7 @@ def test_the_command_makes_one_pass_and_prints_counts(world: World, database_url
         "settled_nodes=0",
         "deleted_nodes=1",
         "deleted_sessions=1",
+        "dropped_arrivals=0",
         "released_records=0",
         "forgotten_requests=0",
         "expired_diagnoses=0",

@@ -10,6 +10,8 @@ from ramet_server.database.verifying import SqlVerifyStore
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from ramet_server.serving.watch_hub import WatchHub
+from session_service.rules.archiving.arriving import ArrivingSessions
+from session_service.rules.archiving.leaving import LeavingSessions
 from session_service.rules.clearing import ClearRules
 from session_service.rules.contexts import ContextRules
 from session_service.rules.deletion import DeletionRules
@@ -27,6 +29,7 @@ from session_service.rules.verifying import VerifyRules
 from session_service.rules.verifying.ports import Audit
 from session_service.rules.watching import WatchRules
 from session_service.servicer import SessionStorageServicer
+from session_service.store.archives import SqlArchiveStore, SqlArchiveUnit
 from session_service.store.audit import SqlAudit
 from session_service.store.begun import SqlBegun
 from session_service.store.sessions import HISTORY
@@ -67,6 +70,17 @@ def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
     store = SqlStore(database, clock, limits.request_id_hours)
     erasure = ErasureRules(store, clock)
     return SweepRules(store, DeletionRules(store, clock, erasure), erasure)
+
+
+def build_arriving(database: Database, limits: Limits, clock: Clock) -> ArrivingSessions:
+    """Returns the service's part of an import."""
+    erasure = ErasureRules(SqlStore(database, clock, limits.request_id_hours), clock)
+    return ArrivingSessions(SqlArchiveStore(database, clock, limits.request_id_hours), limits, clock, erasure)
+
+
+def build_leaving(connection: Connection, space: str, clock: Clock) -> LeavingSessions:
+    """Returns the service's part of an export, over a connection that the parts share."""
+    return LeavingSessions(SqlArchiveUnit(connection, space, clock, request_id_hours=0))
 
 
 def build_verify(database: Database, clock: Clock) -> VerifyRules:

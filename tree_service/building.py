@@ -9,6 +9,8 @@ from ramet_server.database.database import Database
 from ramet_server.database.verifying import SqlVerifyStore
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
+from tree_service.rules.archiving.arriving import ArrivingNodes
+from tree_service.rules.archiving.leaving import LeavingNodes
 from tree_service.rules.configs import ConfigRules
 from tree_service.rules.deletions import DeletionRules
 from tree_service.rules.forest import ForestRules
@@ -22,6 +24,7 @@ from tree_service.rules.verifying import VerifyRules
 from tree_service.rules.verifying.ports import Audit
 from tree_service.servicer import SessionTreeServicer
 from tree_service.store import SqlBacklog, TreeStore
+from tree_service.store.archives import ArchiveTreeStore, ArchiveTreeUnit
 from tree_service.store.audit import SqlAudit
 from tree_service.store.units import TreeUnit
 
@@ -45,6 +48,16 @@ def build(database: Database, limits: Limits, clock: Clock) -> SessionTreeServic
 def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
     """Returns the service's part of the background sweep."""
     return SweepRules(TreeStore(database, limits, clock), SqlBacklog(database), limits, clock)
+
+
+def build_arriving(database: Database, limits: Limits, clock: Clock) -> ArrivingNodes:
+    """Returns the service's part of an import."""
+    return ArrivingNodes(ArchiveTreeStore(database, limits, clock), limits)
+
+
+def build_leaving(connection: Connection, space: str, limits: Limits, clock: Clock) -> LeavingNodes:
+    """Returns the service's part of an export, over a connection that the parts share."""
+    return LeavingNodes(ArchiveTreeUnit(connection, space, limits, clock))
 
 
 def build_verify(database: Database, limits: Limits, clock: Clock) -> VerifyRules:

@@ -7,7 +7,7 @@ whole by itself. Nothing is refused to writers, because a space is made by its f
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from sqlalchemy import Connection, Table
@@ -35,6 +35,8 @@ _NOTES = 1000
 class Cleared:
     """What was deleted."""
 
+    arrivals: int = 0
+    """Sessions that an import had not brought to an end."""
     sessions: int = 0
     nodes: int = 0
     diagnoses: int = 0
@@ -51,6 +53,7 @@ class Clearing:
         self._database = database
         self._clock = clock
         self._sessions = session_service.build_clearing(database, limits, clock)
+        self._arriving = session_service.build_arriving(database, limits, clock)
         self._telemetry = telemetry.build_sweep(database, limits, clock)
         self._forest = tree_service.joining_units(clock, limits)
         self._verification = Verification(database, limits, clock)
@@ -65,6 +68,7 @@ class Clearing:
         began = self._clock.now()
         done = Cleared()
         works: dict[str, Callable[[], tuple[int, bool]]] = {
+            "arrivals": lambda: self._some_arrivals(call, began),
             "sessions": lambda: self._sessions.some(call, began, _SESSIONS),
             "nodes": lambda: self._some_nodes(call),
             "diagnoses": lambda: self._telemetry.clear(call, began),
@@ -85,6 +89,11 @@ class Clearing:
                 done = replace(done, notes=done.notes + count)
                 yield done
         yield replace(done, left=self.foretell(call))
+
+    def _some_arrivals(self, call: Call, through: datetime) -> tuple[int, bool]:
+        before = through + timedelta(microseconds=1)
+        dropped = self._arriving.drop_stale(call, before, _SESSIONS, call.space)
+        return dropped, dropped == _SESSIONS
 
     def _some_nodes(self, call: Call) -> tuple[int, bool]:
         def work(connection: Connection) -> int:

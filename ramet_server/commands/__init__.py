@@ -14,6 +14,8 @@ _COMMANDS = {
     "migrate": "ramet_server.commands.migrate:migrate",
     "sweep": "ramet_server.commands.sweep:sweep",
     "delete-space": "ramet_server.commands.delete_space:delete_space",
+    "export": "ramet_server.commands.archive:export",
+    "import": "ramet_server.commands.archive:import_",
     "verify": "ramet_server.commands.verify:verify",
     "health": "ramet_server.commands.ask_health:health",
 }

@@ -27,6 +27,9 @@ _RECORDS = 1000
 _REQUESTS = 1000
 _CONVERSATIONS = 100
 _EVENTS = 1000
+_ARRIVALS = 10
+_ARRIVAL_DAYS = 7
+"""Days after which an import that was stopped counts as given up."""
 _FORETOLD = 100_000
 
 
@@ -44,6 +47,8 @@ class Counts:
     """Sessions that were too old."""
     expired_nodes: int = 0
     """Nodes that went with them."""
+    dropped_arrivals: int = 0
+    """Sessions that an import began to bring, and did not go on with for a week."""
     released_records: int = 0
     """Places of records that some session dropped; those that no session shows are erased."""
     forgotten_requests: int = 0
@@ -94,6 +99,7 @@ class Sweep:
         self._clock = clock
         self._tree = tree_service.build_sweep(database, limits, clock)
         self._session = session_service.build_sweep(database, limits, clock)
+        self._arriving = session_service.build_arriving(database, limits, clock)
         self._telemetry = telemetry.build_sweep(database, limits, clock)
         self._expiry = SessionExpiry(database, limits, clock)
 
@@ -104,6 +110,7 @@ class Sweep:
             Step("waiting nodes", self._waiting_nodes),
             Step("sessions of deleted nodes", self._sessions),
             Step("old sessions", self._old_sessions),
+            Step("imports given up", self._arrivals),
             Step("released records", self._records),
             Step("expired requests", self._requests),
             Step("deleted conversations", self._conversations),
@@ -147,6 +154,11 @@ class Sweep:
     def _old_sessions(self, call: Call) -> tuple[Counts, bool]:
         sessions, nodes, more = self._expiry.some(call)
         return Counts(expired_sessions=sessions, expired_nodes=nodes), more
+
+    def _arrivals(self, call: Call) -> tuple[Counts, bool]:
+        before = self._clock.now() - timedelta(days=_ARRIVAL_DAYS)
+        dropped = self._arriving.drop_stale(call, before, _ARRIVALS)
+        return Counts(dropped_arrivals=dropped), dropped >= _ARRIVALS
 
     def _records(self, call: Call) -> tuple[Counts, bool]:
         looked_at = self._session.erase_released(call, _RECORDS)

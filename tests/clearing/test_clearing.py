@@ -51,6 +51,9 @@ def fill(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         dropped_count=0,
         updated_at=world.clock.now(),
     )
+    coming = {"space_id": "space", "session_id": "coming"}
+    world.add(T["arriving_session"], **coming, origin="c" * 32, heard_at=world.clock.now())
+    world.add(T["history_span"], owner_origin="c" * 32, first_seq=1, origin="c" * 32, last_seq=(1 << 63) - 1)
     world.add(T["session_tag"], space_id="space", session_id="stray", tag="left by damage")
 
 

@@ -127,6 +127,7 @@ def test_the_command_makes_one_pass_and_prints_counts(world: World, database_url
         "deleted_sessions=1",
         "expired_sessions=0",
         "expired_nodes=0",
+        "dropped_arrivals=0",
         "released_records=0",
         "forgotten_requests=0",
         "expired_diagnoses=0",

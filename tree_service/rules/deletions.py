@@ -1,5 +1,7 @@
 """Deleting a node, by a declared policy for its children."""
 
+from datetime import datetime
+
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.errors import NodeHasChildren
@@ -49,7 +51,7 @@ class DeletionRules:
             close_ranks(unit, node)
         if deletion.delete_sessions:
             unit.removals.request(going, self._clock.now())
-        self._erase(unit, going)
+        erase_nodes(unit, going, self._clock.now())
         return Deleted(len(going), tuple(going[:REPORTED]))
 
     def _hand_over(self, unit: UnitOfWork, node: Node) -> None:
@@ -64,18 +66,26 @@ class DeletionRules:
         unit.nodes.adopt(node.node_id, node.parent_id, node.index, self._clock.now())
         enlarge(unit, node.parent_id, node.child_count - 1)
 
-    def _erase(self, unit: UnitOfWork, node_ids: list[str]) -> None:
-        refs = unit.refs.touching(node_ids)
-        unit.refs.remove(refs)
-        others = sorted({ref.node_id for ref in refs}.difference(node_ids))
-        unit.nodes.touch(others, self._clock.now())
-        unit.changes.tell(ChangeKind.UPDATED, others)
-        _tell_deleted(unit, node_ids)
-        unit.nodes.delete(node_ids)
+
+def erase_leaf(unit: UnitOfWork, node: Node, now: datetime) -> None:
+    """Removes a node that has no children, under the lock of the space."""
+    close_ranks(unit, node)
+    erase_nodes(unit, [node.node_id], now)
+
+
+def erase_nodes(unit: UnitOfWork, node_ids: list[str], now: datetime) -> None:
+    """Removes nodes, parents first, with all refs from and to them; ranks and counts are the caller's."""
+    refs = unit.refs.touching(node_ids)
+    unit.refs.remove(refs)
+    others = sorted({ref.node_id for ref in refs}.difference(node_ids))
+    unit.nodes.touch(others, now)
+    unit.changes.tell(ChangeKind.UPDATED, others)
+    _tell_deleted(unit, node_ids)
+    unit.nodes.delete(node_ids)
 
 
 def _tell_deleted(unit: UnitOfWork, node_ids: list[str]) -> None:
-    """Tells of nodes that go, parents first, in the order in which a reader can take them away."""
+    """Tells of nodes that go, those below first, as a reader can take them away."""
     waiting = unit.nodes.waiting(node_ids)
     # Whoever follows the changes alone hears of each node first that it came.
     unit.changes.tell(ChangeKind.CREATED, [node_id for node_id in node_ids if waiting.get(node_id)])

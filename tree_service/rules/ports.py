@@ -186,7 +186,7 @@ class Changes(Protocol):
     """What became of the nodes that readers see, for those who watch."""
 
     def tell(self, kind: ChangeKind, node_ids: Sequence[str]) -> None:
-        """Writes down changes, one for each node in this order, when the unit is done; the space is locked."""
+        """Writes down changes, one for each node in this order; the space is locked."""
         ...
 
     def after(self, position: int, limit: int) -> list[TreeChange]:

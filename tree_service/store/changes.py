@@ -9,7 +9,7 @@ from ramet_server.database.tables.shared import space
 from ramet_server.database.tables.tree import tree_change
 from ramet_server.domain.clock import Clock
 from tree_service.rules.values import ChangeKind, Extent, TreeChange
-from tree_service.store.rows import CHUNK
+from tree_service.store.rows import chunks
 from tree_service.store.spaces import SqlSpace
 
 FOREST = "forest"
@@ -26,29 +26,24 @@ class SqlChanges:
         self._space_id = space_id
         self._locked = locked
         self._clock = clock
-        self._told: list[tuple[ChangeKind, str]] = []
 
     def tell(self, kind: ChangeKind, node_ids: Sequence[str]) -> None:
-        """Keeps changes until ``write``."""
-        self._told += [(kind, node_id) for node_id in node_ids]
-
-    def write(self) -> None:
-        """Stores what was told, once the unit has done all else."""
-        if not self._told:
+        """Writes down changes, one for each node in this order."""
+        if not node_ids:
             return
         position = self._locked.tree_position
         if position is None:
             raise AssertionError("A change of the forest locks its space first.")
         now = self._clock.now()
-        for start in range(0, len(self._told), CHUNK):
+        for some in chunks(node_ids):
             rows = [
                 {"space_id": self._space_id, "position": at, "kind": kind, "node_id": node_id, "changed_at": now}
-                for at, (kind, node_id) in enumerate(self._told[start : start + CHUNK], start=position + start + 1)
+                for at, node_id in enumerate(some, start=position + 1)
             ]
             self._connection.execute(insert(tree_change), rows)
-        self._connection.execute(
-            update(space).where(space.c.space_id == self._space_id).values(tree_position=position + len(self._told))
-        )
+            position += len(some)
+        self._connection.execute(update(space).where(space.c.space_id == self._space_id).values(tree_position=position))
+        self._locked.tree_position = position
         note(self._connection, FOREST, self._space_id)
 
     def after(self, position: int, limit: int) -> list[TreeChange]:

@@ -6,8 +6,8 @@ from sqlalchemy import Column, Index
 from ramet_server.database.migrations.repeatable import add_columns, create_table
 from ramet_server.database.tables.types import ZERO, Count, Id, UtcDateTime, Word
 
-revision = "0003"
-down_revision = "0002"
+revision = "0004"
+down_revision = "0003"
 
 
 def upgrade() -> None:

@@ -22,6 +22,7 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 from ramet.client import (
     Aborted,
+    AlreadyCommitted,
     AlreadyExists,
     BlockingClient,
     Cancelled,
@@ -56,6 +57,7 @@ from ramet.orchestrator import BlockingOrchestrator, Digest, Forest, NewSession,
 
 __all__ = [
     "Aborted",
+    "AlreadyCommitted",
     "AlreadyExists",
     "BlockingClient",
     "BlockingOrchestrator",

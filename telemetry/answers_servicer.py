@@ -6,6 +6,7 @@ from contextlib import aclosing
 from ramet.telemetry.v1 import telemetry_pb2 as pb
 from ramet_server.domain.call import Call
 from ramet_server.domain.ids import check_optional_id
+from ramet_server.serving.handlers import long
 from ramet_server.serving.workers import Workers
 from telemetry.convert import answers, queries
 from telemetry.rules.chain import ChainRules
@@ -47,6 +48,7 @@ class AnswersServicer:
         page = self._tools.list(call, queries.tool_filter(request), queries.page_wish(request))
         return answers.tools_message(page)
 
+    @long
     def QueryMetrics(self, request: pb.QueryMetricsRequest, call: Call) -> pb.QueryMetricsResponse:
         """Answers measures over a time range, grouped."""
         return answers.metrics_message(self._metrics.query(call, queries.metrics_wish(request)))

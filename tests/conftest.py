@@ -1,10 +1,12 @@
 """Fixtures of every suite: database servers, and databases on each backend."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ramet.recorder import Recorder, forking
 from ramet_server.database import schema
 from ramet_server.database.database import Database
 from ramet_server.domain.call import Call
@@ -16,6 +18,19 @@ pytest.register_assert_rewrite("tests.conformance.refusing", "tests.conformance.
 
 BACKENDS = [pytest.param("sqlite"), pytest.param("mariadb", marks=pytest.mark.mariadb)]
 """Each backend that runs here, as parameters of a fixture."""
+
+
+@pytest.fixture(autouse=True)
+def _recorders_end() -> Iterator[None]:
+    """Ends every recorder with its test, however that ends: its thread would disturb the tests that follow."""
+    yield
+    for recorder in list(forking._recorders):
+        if isinstance(recorder, Recorder):
+            recorder.close(0.1)
+    for thread in threading.enumerate():
+        if thread.name == "ramet-recorder":
+            thread.join(10)
+            assert not thread.is_alive(), "the thread of a recorder does not end"
 
 
 @pytest.fixture(scope="session")

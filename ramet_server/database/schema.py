@@ -55,6 +55,9 @@ def prepare(database: Database, call: Call) -> None:
     Any number of servers may do this at once: one sets up, the others wait for it.
     """
     found, revision = database.read(call, _state)
+    if found is SchemaState.OLDER:
+        # Revisions commit one by one, so a set-up that runs in another server passes through older ones.
+        found, revision = _state_at_rest(database, call)
     if found in (SchemaState.EMPTY, SchemaState.HALF_MADE):
         upgrade(database, call)
     elif found is SchemaState.OLDER:
@@ -86,6 +89,18 @@ def upgrade(database: Database, call: Call) -> tuple[str | None, str]:
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
         return revision, head()
+
+
+def _state_at_rest(database: Database, call: Call) -> tuple[SchemaState, str | None]:
+    """Returns the state while nobody changes the schema, having waited for whoever did."""
+    backend = database.backend
+    with (
+        translated(),
+        backend.turn(call),
+        database.engine.connect() as connection,
+        backend.schema_lock(connection, call),
+    ):
+        return _state(connection)
 
 
 def _state(connection: Connection) -> tuple[SchemaState, str | None]:

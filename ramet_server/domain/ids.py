@@ -15,7 +15,7 @@ _ID = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 def check_id(value: str, field: str) -> str:
     """Returns the id if it is legal: 1 to 128 printable ASCII characters, no space at either end."""
     if not value:
-        raise InvalidField(f"{field} is required.", field=field)
+        raise InvalidField(f"{field} must not be empty.", field=field)
     if len(value) > ID_LIMIT:
         raise too_large(field, ID_LIMIT, "characters", field)
     if _ID.fullmatch(value) is None:

@@ -10,6 +10,8 @@ A servicer's method has the name of its RPC and one of these shapes:
 * ``async def Name(self, requests, call, workers)``: the same with the worker threads at hand, and
   with each request of its stream as an ``Unparsed``, to be parsed on one of them.
 
+A method of the first shape may be marked ``@long``: such calls hold half of the threads at most.
+
 The loop handles bytes only: messages are parsed and serialized where the method runs.
 """
 
@@ -21,7 +23,7 @@ from concurrent.futures import Future
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
@@ -33,13 +35,15 @@ from ramet_server.domain.errors import Draining, InvalidMessage, NotServed, too_
 from ramet_server.serving.conduct import Context, conduct
 from ramet_server.serving.door import Door
 from ramet_server.serving.long_calls import LongCalls
-from ramet_server.serving.workers import Workers
+from ramet_server.serving.workers import Share, Workers
 
 # One step of a stream ends at the first of these, so that a million small messages do not each pay
 # for a change of threads, and a first message is not held back.
 _STEP_MESSAGES = 64
 _STEP_BYTES = 256 * 1024
 _STEP_SECONDS = 0.01
+
+_T = TypeVar("_T", bound=Callable[..., Any])
 
 _Behaviour = Callable[[Any, Context], Awaitable[bytes | None]]
 
@@ -64,12 +68,21 @@ class Unparsed:
     """Returns the message; raises InvalidMessage where the bytes are none."""
 
 
+def long(method: _T) -> _T:
+    """Marks a method whose calls may take long, so that they never take all the threads."""
+    vars(method)["is_long"] = True
+    return method
+
+
 def generic_handler(descriptor: ServiceDescriptor, servicer: object, setting: Setting) -> grpc.GenericRpcHandler:
     """Builds the handlers of one service; a method that the servicer lacks answers NotServed."""
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+    share = Share(setting.workers)
     for method in descriptor.methods:
         codec = _Codec(method, setting.max_message_bytes)
-        handlers[method.name] = _handler(method, _behaviour(codec, getattr(servicer, method.name, None), setting))
+        handlers[method.name] = _handler(
+            method, _behaviour(codec, getattr(servicer, method.name, None), setting, share)
+        )
     return grpc.method_handlers_generic_handler(descriptor.full_name, handlers)
 
 
@@ -83,7 +96,7 @@ def _handler(method: MethodDescriptor, behaviour: _Behaviour) -> "grpc.RpcMethod
     return grpc.unary_unary_rpc_method_handler(behaviour)
 
 
-def _behaviour(codec: "_Codec", method: Callable[..., Any] | None, setting: Setting) -> _Behaviour:
+def _behaviour(codec: "_Codec", method: Callable[..., Any] | None, setting: Setting, share: Share) -> _Behaviour:
     if method is None:
         return _not_served(codec)
     if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
@@ -92,7 +105,9 @@ def _behaviour(codec: "_Codec", method: Callable[..., Any] | None, setting: Sett
         return _on_loop(codec, method, setting)
     if codec.requests_stream:
         raise TypeError(f"{codec.name} takes a stream of requests and must be async.")
-    return _streamed(codec, method, setting) if codec.replies_stream else _unary(codec, method, setting)
+    if codec.replies_stream:
+        return _streamed(codec, method, setting)
+    return _unary(codec, method, setting, share if getattr(method, "is_long", False) else setting.workers)
 
 
 class _Codec:
@@ -132,14 +147,16 @@ def _not_served(codec: _Codec) -> _Behaviour:
     return behave
 
 
-def _unary(codec: _Codec, method: Callable[[Message, Call], Message], setting: Setting) -> _Behaviour:
+def _unary(
+    codec: _Codec, method: Callable[[Message, Call], Message], setting: Setting, threads: Workers | Share
+) -> _Behaviour:
     async def behave(raw: bytes, context: Context) -> bytes:
         async def body(call: Call) -> bytes:
             def work() -> bytes:
                 call.check()
                 return codec.serialize(method(codec.parse(raw), call))
 
-            return await setting.workers.run(work)
+            return await threads.run(work)
 
         return await conduct(context, codec.name, setting.door, body)
 

@@ -5,6 +5,7 @@ connections; some more wait; beyond that a call is refused at once, which costs 
 """
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 import time
@@ -41,7 +42,9 @@ class Workers:
     """A fixed number of threads and a queue with a limit."""
 
     def __init__(self, threads: int, queue_size: int, name: str = "ramet-worker") -> None:
-        self._queue_size = queue_size
+        self.count = threads
+        """How many calls run at once."""
+        self.queue_size = queue_size
         self._queue: deque[_Task] = deque()
         self._changed = threading.Condition()
         self._running = 0
@@ -64,12 +67,8 @@ class Workers:
                 raise Draining("The server is shutting down.")
             # A task that an idle thread takes up at once never waits in the queue.
             waiting = len(self._queue) + self._running - len(self._threads)
-            if bounded and waiting >= self._queue_size:
-                raise Overloaded(
-                    "The server has as many calls waiting as it takes.",
-                    details={"queue_size": str(self._queue_size)},
-                    retry_after_s=RETRY_AFTER_S,
-                )
+            if bounded and waiting >= self.queue_size:
+                raise _overloaded(self.queue_size)
             self._queue.append(task)
             self._changed.notify()
         future.add_done_callback(lambda _: self._forget(task))
@@ -117,3 +116,44 @@ class Workers:
             hand_over()
             # The frame of an idle thread must not keep the last request in memory.
             del task, hand_over
+
+
+class Share:
+    """The half of the threads that long calls may hold at once, so that short ones always find a free one."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._turns = asyncio.Semaphore(max(1, workers.count // 2))
+        self._waiting = 0
+
+    async def run(self, fn: Callable[[], T]) -> T:
+        """Runs ``fn`` on a thread once its turn comes. Raises Overloaded where too many wait for theirs."""
+        if self._turns.locked() and self._waiting >= self._workers.queue_size:
+            raise _overloaded(self._workers.queue_size)
+        self._waiting += 1
+        try:
+            await self._turns.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            task = self._workers.submit(fn)
+        except BaseException:
+            self._turns.release()
+            raise
+        loop = asyncio.get_running_loop()
+        # A caller that leaves does not end what runs already: the turn is over when the thread is free.
+        task.add_done_callback(partial(self._free, loop))
+        return await asyncio.wrap_future(task)
+
+    def _free(self, loop: asyncio.AbstractEventLoop, _: Future[Any]) -> None:
+        # The loop may have ended before a thread that was stuck.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._turns.release)
+
+
+def _overloaded(queue_size: int) -> Overloaded:
+    return Overloaded(
+        "The server has as many calls waiting as it takes.",
+        details={"queue_size": str(queue_size)},
+        retry_after_s=RETRY_AFTER_S,
+    )

@@ -4,11 +4,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from ramet_server.domain.errors import InvalidField
+from ramet_server.domain.ids import check_id
+from ramet_server.domain.limits import Limits
 from session_service.rules import requests, spans
 from session_service.rules.history import History
-from session_service.rules.ports import UnitOfWork
+from session_service.rules.ports import ContentUnit
+from session_service.rules.record_checks import check_records
 from session_service.rules.tool_groups import Tracker
 from session_service.rules.values import LightRecord, NewRecord, Record, Session, SlotName
+
+MAX_TURN_DELTA = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,20 @@ class Appended:
     insight_version: int = 0
 
 
-def append_in(unit: UnitOfWork, append: Append, sizes: Sequence[int], now: datetime) -> Appended:
+def check_append(append: Append, limits: Limits) -> list[int]:
+    """Checks what can be checked before any SQL; returns the size of each record, in bytes of UTF-8."""
+    check_id(append.session_id, "session_id")
+    if not append.records:
+        raise InvalidField("records is required.", field="records")
+    sizes = check_records(append.records, limits, "records")
+    requests.check_not_negative(append.expected_head_seq, "expected_head_seq")
+    requests.check_not_negative(append.consume_insight_version, "consume_insight_version")
+    if not 0 <= append.turn_delta <= MAX_TURN_DELTA:
+        raise InvalidField(f"turn_delta must be 0 to {MAX_TURN_DELTA}.", field="turn_delta")
+    return sizes
+
+
+def append_in(unit: ContentUnit, append: Append, sizes: Sequence[int], now: datetime) -> Appended:
     """Appends checked records, whose sizes are given, to a session that this unit locks."""
     before = requests.writable(unit.sessions.lock(append.session_id))
     requests.check_head(append.expected_head_seq, before)
@@ -79,7 +98,7 @@ def light(record: Record) -> LightRecord:
     return LightRecord(record.seq, record.role, tuple(call.call_id for call in record.tool_calls), record.tool_call_id)
 
 
-def follow(unit: UnitOfWork, session: Session, records: Iterable[LightRecord]) -> str | None:
+def follow(unit: ContentUnit, session: Session, records: Iterable[LightRecord]) -> str | None:
     """Marks what the new records of a session leave broken, and returns the state of its open groups after them."""
     tracker = Tracker.decode(session.open_groups)
     if tracker is None:
@@ -89,7 +108,7 @@ def follow(unit: UnitOfWork, session: Session, records: Iterable[LightRecord]) -
     return tracker.encode()
 
 
-def _read_tracker(unit: UnitOfWork, session: Session) -> Tracker:
+def _read_tracker(unit: ContentUnit, session: Session) -> Tracker:
     """Finds the open groups in the history, where their state was too long to keep."""
     shown = spans.clip(unit.spans.of(session.origin), session.floor_seq + 1, session.head_seq)
     tracker = Tracker()
@@ -98,7 +117,7 @@ def _read_tracker(unit: UnitOfWork, session: Session) -> Tracker:
     return tracker
 
 
-def _consume_insight(unit: UnitOfWork, append: Append, now: datetime) -> tuple[bool, int]:
+def _consume_insight(unit: ContentUnit, append: Append, now: datetime) -> tuple[bool, int]:
     """Unsets the insight if it is the one that the turn read; tells so, and its version now."""
     version = append.consume_insight_version
     if version is None:

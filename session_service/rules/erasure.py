@@ -19,7 +19,7 @@ from ramet_server.domain.errors import InvalidField, RametError, RecordNotFound
 from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from session_service.rules import requests, spans
-from session_service.rules.ports import Store, UnitOfWork
+from session_service.rules.ports import ContentUnit, Store, UnitOfWork
 from session_service.rules.spans import Released, Span
 from session_service.rules.values import Record, Session, ToolCall
 
@@ -94,7 +94,7 @@ class ErasureRules:
         return looked_at
 
 
-def release_in(unit: UnitOfWork, owner: str, dropped: Sequence[Span], now: datetime) -> list[Released]:
+def release_in(unit: ContentUnit, owner: str, dropped: Sequence[Span], now: datetime) -> list[Released]:
     """Notes within a unit what a session drops; returns the notes, to be swept after the commit."""
     released = [Released(owner, span) for span in dropped]
     unit.spans.release(released, now)

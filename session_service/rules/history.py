@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from session_service.rules import spans, tool_groups
-from session_service.rules.ports import Records
+from session_service.rules.ports import RecordRows
 from session_service.rules.spans import Span
 from session_service.rules.tool_groups import Group
 from session_service.rules.values import LightRecord
@@ -17,7 +17,7 @@ _STEP_BYTES = 16 * 1024 * 1024
 class History:
     """What a session shows, read within one unit of work."""
 
-    def __init__(self, records: Records, shown: Sequence[Span], max_record_bytes: int) -> None:
+    def __init__(self, records: RecordRows, shown: Sequence[Span], max_record_bytes: int) -> None:
         self._records = records
         self._shown = shown
         self._largest_step = max(1, min(_LARGEST_STEP, _STEP_BYTES // max(1, max_record_bytes)))

@@ -24,19 +24,11 @@ from session_service.rules.values import (
 T = TypeVar("T")
 
 
-class Sessions(Protocol):
-    """Rows of sessions and their tags."""
+class SessionRows(Protocol):
+    """Sessions one by one, with their tags."""
 
     def get(self, session_id: str) -> Session | None:
         """Returns the session with its tags."""
-        ...
-
-    def get_many(self, session_ids: Collection[str]) -> Mapping[str, Session]:
-        """Returns those that exist, with their tags."""
-        ...
-
-    def metadata_size(self, session_ids: Collection[str]) -> int:
-        """Returns the size of all their metadata_json together, in characters or bytes."""
         ...
 
     def view(
@@ -52,10 +44,6 @@ class Sessions(Protocol):
         """Returns the session without its tags; every other writer waits until this unit ends."""
         ...
 
-    def share(self, session_id: str) -> Session | None:
-        """Returns the session without its tags; nobody can write it until this unit ends."""
-        ...
-
     def tags(self, session_id: str) -> tuple[str, ...]:
         """Returns the session's tags, sorted."""
         ...
@@ -66,6 +54,22 @@ class Sessions(Protocol):
 
     def save(self, before: Session, after: Session) -> None:
         """Stores what differs of a locked session, tags included."""
+        ...
+
+
+class Sessions(SessionRows, Protocol):
+    """Rows of sessions and their tags."""
+
+    def get_many(self, session_ids: Collection[str]) -> Mapping[str, Session]:
+        """Returns those that exist, with their tags."""
+        ...
+
+    def metadata_size(self, session_ids: Collection[str]) -> int:
+        """Returns the size of all their metadata_json together, in characters or bytes."""
+        ...
+
+    def share(self, session_id: str) -> Session | None:
+        """Returns the session without its tags; nobody can write it until this unit ends."""
         ...
 
     def delete(self, session_id: str) -> None:
@@ -89,7 +93,7 @@ class Sessions(Protocol):
         ...
 
 
-class Records(Protocol):
+class RecordRows(Protocol):
     """Records under their origins. Spans that are handed in have no open ends."""
 
     def insert(self, origin: str, records: Sequence[Record]) -> None:
@@ -116,6 +120,10 @@ class Records(Protocol):
         """Returns the seq of the record of these roles that ``offset`` others stand before; None beyond the last."""
         ...
 
+
+class Records(RecordRows, Protocol):
+    """All that is asked of records."""
+
     def erase(self, origin: str, record: Record) -> None:
         """Stores what is left of an erased record."""
         ...
@@ -125,7 +133,7 @@ class Records(Protocol):
         ...
 
 
-class Spans(Protocol):
+class SpanRows(Protocol):
     """The spans that each session incarnation (the owner) shows, and those that some session dropped."""
 
     def of(self, owner: str) -> list[Span]:
@@ -140,16 +148,20 @@ class Spans(Protocol):
         """Stores what differs."""
         ...
 
+    def release(self, released: Sequence[Released], now: datetime) -> None:
+        """Notes ranges that sessions dropped. What one session drops never overlaps, so no note meets another."""
+        ...
+
+
+class Spans(SpanRows, Protocol):
+    """All that is asked of spans."""
+
     def delete(self, owner: str) -> None:
         """Removes all spans of the owner."""
         ...
 
     def covers(self, spans: Sequence[Span]) -> Mapping[str, Sequence[tuple[int, int]]]:
         """Returns, by origin, the ranges (first, last) that sessions show and that meet one of these."""
-        ...
-
-    def release(self, released: Sequence[Released], now: datetime) -> None:
-        """Notes ranges that sessions dropped. What one session drops never overlaps, so no note meets another."""
         ...
 
     def released(self, limit: int) -> list[Released]:
@@ -161,12 +173,8 @@ class Spans(Protocol):
         ...
 
 
-class Marks(Protocol):
+class MarkRows(Protocol):
     """Records that a session shows of groups that can never be completed there, so that its forks leave them out."""
-
-    def of(self, owner: str, first_seq: int, last_seq: int) -> list[int]:
-        """Returns the marked seqs of a range, ascending."""
-        ...
 
     def add(self, owner: str, seqs: Iterable[int]) -> None:
         """Marks records that are not marked yet."""
@@ -177,8 +185,16 @@ class Marks(Protocol):
         ...
 
 
-class Slots(Protocol):
-    """Context slots by session."""
+class Marks(MarkRows, Protocol):
+    """All that is asked of marks."""
+
+    def of(self, owner: str, first_seq: int, last_seq: int) -> list[int]:
+        """Returns the marked seqs of a range, ascending."""
+        ...
+
+
+class SlotRows(Protocol):
+    """Context slots, session by session."""
 
     def read(self, session_id: str, names: Collection[SlotName]) -> Mapping[SlotName, Slot] | None:
         """Returns the slots, unwritten ones too; None where there is no session."""
@@ -186,14 +202,6 @@ class Slots(Protocol):
 
     def version(self, session_id: str, name: SlotName) -> int:
         """Returns the version of one slot of a session that exists."""
-        ...
-
-    def sizes(self, session_ids: Sequence[str], names: Collection[SlotName]) -> Mapping[str, int]:
-        """Returns the size of all content of each session that exists, in characters or bytes."""
-        ...
-
-    def read_many(self, session_ids: Sequence[str], names: Collection[SlotName]) -> Mapping[str, SessionSlots]:
-        """Returns the slots of those sessions that exist."""
         ...
 
     def write(self, session_id: str, name: SlotName, slot: Slot) -> None:
@@ -204,8 +212,52 @@ class Slots(Protocol):
         """Unsets a slot that is set and has this version; tells whether it did."""
         ...
 
+
+class Slots(SlotRows, Protocol):
+    """All that is asked of slots."""
+
+    def sizes(self, session_ids: Sequence[str], names: Collection[SlotName]) -> Mapping[str, int]:
+        """Returns the size of all content of each session that exists, in characters or bytes."""
+        ...
+
+    def read_many(self, session_ids: Sequence[str], names: Collection[SlotName]) -> Mapping[str, SessionSlots]:
+        """Returns the slots of those sessions that exist."""
+        ...
+
     def delete(self, session_id: str) -> None:
         """Removes all slots of a session."""
+        ...
+
+
+class ContentUnit(Protocol):
+    """What it takes to read and write the content of single sessions: a part of every unit of work.
+
+    A transaction answers its steps over such a unit that keeps all writes to itself.
+    """
+
+    @property
+    def sessions(self) -> SessionRows:
+        """The sessions."""
+        ...
+
+    @property
+    def records(self) -> RecordRows:
+        """The records."""
+        ...
+
+    @property
+    def spans(self) -> SpanRows:
+        """The spans."""
+        ...
+
+    @property
+    def marks(self) -> MarkRows:
+        """The marks."""
+        ...
+
+    @property
+    def slots(self) -> SlotRows:
+        """The slots."""
         ...
 
 

@@ -12,14 +12,12 @@ from ramet_server.domain.ids import check_id
 from ramet_server.domain.limits import Limits
 from ramet_server.domain.paging import PageToken, check_page_size, query_fingerprint
 from session_service.rules import requests, spans
-from session_service.rules.appending import Append, Appended, append_in
+from session_service.rules.appending import Append, Appended, append_in, check_append
 from session_service.rules.outcomes import number_in
-from session_service.rules.ports import Store, UnitOfWork
-from session_service.rules.record_checks import check_records
+from session_service.rules.ports import ContentUnit, Store, UnitOfWork
 from session_service.rules.spans import Span
 from session_service.rules.values import Record, Role, View
 
-MAX_TURN_DELTA = 1000
 MAX_OFFSET = 1_000_000
 
 _DIRECT_BYTES = 8 * 1024 * 1024
@@ -61,14 +59,7 @@ class RecordRules:
     def append(self, call: Call, mutation: Mutation, append: Append) -> Appended:
         """Appends records, all or none; see the contract for what it checks."""
         requests.check_mutation(mutation)
-        check_id(append.session_id, "session_id")
-        if not append.records:
-            raise InvalidField("records is required.", field="records")
-        sizes = check_records(append.records, self._limits, "records")
-        requests.check_not_negative(append.expected_head_seq, "expected_head_seq")
-        requests.check_not_negative(append.consume_insight_version, "consume_insight_version")
-        if not 0 <= append.turn_delta <= MAX_TURN_DELTA:
-            raise InvalidField(f"turn_delta must be 0 to {MAX_TURN_DELTA}.", field="turn_delta")
+        sizes = check_append(append, self._limits)
 
         def work(unit: UnitOfWork) -> tuple[Appended, Outcome]:
             appended = append_in(unit, append, sizes, self._clock.now())
@@ -92,14 +83,7 @@ class RecordRules:
 
     def list(self, call: Call, query: RecordQuery) -> RecordPage:
         """Returns a page; never an empty one before the end."""
-        check_id(query.session_id, "session_id")
-        requests.check_not_negative(query.after_seq, "after_seq")
-        requests.check_not_negative(query.before_seq, "before_seq")
-        requests.check_not_negative(query.offset, "offset")
-        if query.offset > MAX_OFFSET:
-            raise InvalidField(f"offset must be at most {MAX_OFFSET}.", field="offset")
-        limit = check_page_size(query.page_size, self._limits.default_page_size, self._limits.max_page_size)
-        page = _Page(query, limit, call.space, self._limits.max_page_bytes)
+        page = PageReader(query, call.space, self._limits)
         if not query.roles:
             found = self._store.read(call, page.read)
             if found is not None:
@@ -111,13 +95,20 @@ class RecordRules:
         return found
 
 
-class _Page:
+class PageReader:
     """One reading of a page."""
 
-    def __init__(self, query: RecordQuery, limit: int, space: str, max_bytes: int) -> None:
+    def __init__(self, query: RecordQuery, space: str, limits: Limits) -> None:
+        """Checks what can be checked before any SQL."""
+        check_id(query.session_id, "session_id")
+        requests.check_not_negative(query.after_seq, "after_seq")
+        requests.check_not_negative(query.before_seq, "before_seq")
+        requests.check_not_negative(query.offset, "offset")
+        if query.offset > MAX_OFFSET:
+            raise InvalidField(f"offset must be at most {MAX_OFFSET}.", field="offset")
         self._query = query
-        self._limit = limit
-        self._max_bytes = max_bytes
+        self._limit = check_page_size(query.page_size, limits.default_page_size, limits.max_page_size)
+        self._max_bytes = limits.max_page_bytes
         self._fingerprint = query_fingerprint(
             "ListRecords",
             space,
@@ -132,7 +123,7 @@ class _Page:
         self._place = None if token is None else cast("tuple[str, int]", token.position)
         """Origin of the session and seq of the last record, after which the page begins."""
 
-    def read(self, unit: UnitOfWork) -> RecordPage | None:
+    def read(self, unit: ContentUnit) -> RecordPage | None:
         """Returns the page; None where records vanished while it was read."""
         query = self._query
         after = query.after_seq or 0
@@ -155,7 +146,7 @@ class _Page:
     def _skips(self) -> bool:
         return self._query.offset > 0 and self._place is None
 
-    def _skipped(self, unit: UnitOfWork, shown: Sequence[Span]) -> list[Span]:
+    def _skipped(self, unit: ContentUnit, shown: Sequence[Span]) -> list[Span]:
         query = self._query
         if not query.roles:
             return spans.skip(shown, query.offset, descending=query.descending)
@@ -164,7 +155,7 @@ class _Page:
             return []
         return spans.clip(shown, 0, seq) if query.descending else spans.clip(shown, seq, spans.OPEN_END)
 
-    def _filled(self, unit: UnitOfWork, view: View, shown: Sequence[Span]) -> RecordPage | None:
+    def _filled(self, unit: ContentUnit, view: View, shown: Sequence[Span]) -> RecordPage | None:
         query = self._query
         wanted = self._limit + 1
         if not query.roles:

@@ -15,7 +15,7 @@ from ramet_server.domain.text import check_label, check_text
 from session_service.rules import requests
 from session_service.rules.metadata import Metadata, check_metadata, check_tags
 from session_service.rules.outcomes import number_in, text_in
-from session_service.rules.ports import Store, UnitOfWork
+from session_service.rules.ports import ContentUnit, Store, UnitOfWork
 from session_service.rules.session_queries import Place, SessionFilter, SessionOrder, SessionQuery
 from session_service.rules.slots import SlotWrite, write_slot_in
 from session_service.rules.spans import Span
@@ -138,15 +138,7 @@ class SessionRules:
     def put(self, call: Call, mutation: Mutation, put: SessionPut) -> Session:
         """Creates or updates a session; see the contract."""
         requests.check_mutation(mutation)
-        requests.check_not_negative(put.expected_version, "expected_version")
-        metadata = check_metadata(put.metadata, self._limits, "session.")
-        if put.system_prompt is not None:
-            check_text(put.system_prompt, "system_prompt", self._limits.max_slot_bytes)
-        if put.session_id:
-            check_id(put.session_id, "session.id")
-        elif put.expected_version:
-            raise InvalidField("session.id is required for an update.", field="session.id")
-        put = replace(put, session_id=put.session_id or new_id(), metadata=metadata)
+        put = checked_put(put, self._limits)
 
         def work(unit: UnitOfWork) -> tuple[Session, Outcome]:
             session = put_in(unit, put, self._clock.now())
@@ -175,7 +167,20 @@ class SessionRules:
         return once(self._store, call, mutation, work, replayed_session)
 
 
-def put_in(unit: UnitOfWork, put: SessionPut, now: datetime) -> Session:
+def checked_put(put: SessionPut, limits: Limits) -> SessionPut:
+    """Checks what can be checked before any SQL; returns what is to be put, with an id."""
+    requests.check_not_negative(put.expected_version, "expected_version")
+    metadata = check_metadata(put.metadata, limits, "session.")
+    if put.system_prompt is not None:
+        check_text(put.system_prompt, "system_prompt", limits.max_slot_bytes)
+    if put.session_id:
+        check_id(put.session_id, "session.id")
+    elif put.expected_version:
+        raise InvalidField("session.id is required for an update.", field="session.id")
+    return replace(put, session_id=put.session_id or new_id(), metadata=metadata)
+
+
+def put_in(unit: ContentUnit, put: SessionPut, now: datetime) -> Session:
     """Creates or updates a session by checked values, within a unit."""
     session: Session | None = None
     if put.expected_version != 0:
@@ -216,7 +221,7 @@ def new_session(session_id: str, metadata: Metadata, now: datetime) -> Session:
     )
 
 
-def _create_in(unit: UnitOfWork, session: Session) -> Session:
+def _create_in(unit: ContentUnit, session: Session) -> Session:
     unit.sessions.insert(session)
     # Made once and never touched by an append: the span of its own records has no end.
     unit.spans.add(session.origin, [Span(session.origin, session.head_seq + 1)])
@@ -229,7 +234,7 @@ def replayed_session(unit: UnitOfWork, outcome: Outcome) -> Session:
     return replace(session, version=number_in(outcome, "version"))
 
 
-def _update_in(unit: UnitOfWork, put: SessionPut, now: datetime) -> Session | None:
+def _update_in(unit: ContentUnit, put: SessionPut, now: datetime) -> Session | None:
     locked = unit.sessions.lock(put.session_id)
     if locked is None:
         return None

@@ -14,7 +14,7 @@ from ramet_server.domain.limits import Limits
 from ramet_server.domain.text import check_text
 from session_service.rules import requests
 from session_service.rules.outcomes import moment_in, number_in, packed_moment
-from session_service.rules.ports import Store, UnitOfWork
+from session_service.rules.ports import ContentUnit, Store, UnitOfWork
 from session_service.rules.values import SessionSlots, Slot, SlotName
 
 MAX_BATCH_IDS = 10_000
@@ -59,15 +59,11 @@ class SlotRules:
     def put(self, call: Call, mutation: Mutation, write: SlotWrite) -> Slot:
         """Writes or unsets a slot; returns it as written."""
         requests.check_mutation(mutation)
-        check_id(write.session_id, "session_id")
-        requests.check_not_negative(write.expected_version, "expected_version")
-        if write.content is not None:
-            check_text(write.content, "content", self._limits.max_slot_bytes)
+        check_slot_write(write, self._limits)
 
         def work(unit: UnitOfWork) -> tuple[Slot, Outcome]:
-            requests.writable(unit.sessions.lock(write.session_id))
             now = self._clock.now()
-            slot = write_slot_in(unit, write, now)
+            slot = put_slot_in(unit, write, now)
             return slot, {"version": slot.version, "updated_at": packed_moment(now)}
 
         def replay(unit: UnitOfWork, outcome: Outcome) -> Slot:
@@ -80,8 +76,7 @@ class SlotRules:
 
     def put_insight(self, call: Call, mutation: Mutation, write: SlotWrite) -> Slot:
         """Writes the insight, which only ``ClearInsight`` or a turn unsets."""
-        if write.content is None:
-            raise InvalidField("content is required; ClearInsight unsets the slot.", field="content")
+        check_insight(write)
         return self.put(call, mutation, write)
 
     def of_many(self, call: Call, session_ids: Sequence[str], names: Sequence[SlotName]) -> Iterator[SlotBatch]:
@@ -130,7 +125,27 @@ def _read(session_ids: Sequence[str], names: Sequence[SlotName], unit: UnitOfWor
     return unit.slots.read_many(session_ids, names)
 
 
-def write_slot_in(unit: UnitOfWork, write: SlotWrite, now: datetime) -> Slot:
+def check_slot_write(write: SlotWrite, limits: Limits) -> None:
+    """Checks what can be checked before any SQL."""
+    check_id(write.session_id, "session_id")
+    requests.check_not_negative(write.expected_version, "expected_version")
+    if write.content is not None:
+        check_text(write.content, "content", limits.max_slot_bytes)
+
+
+def check_insight(write: SlotWrite) -> None:
+    """Checks that a write of the insight does not unset it."""
+    if write.content is None:
+        raise InvalidField("content is required; ClearInsight unsets the slot.", field="content")
+
+
+def put_slot_in(unit: ContentUnit, write: SlotWrite, now: datetime) -> Slot:
+    """Writes a slot of a session that this unit locks; returns it as written."""
+    requests.writable(unit.sessions.lock(write.session_id))
+    return write_slot_in(unit, write, now)
+
+
+def write_slot_in(unit: ContentUnit, write: SlotWrite, now: datetime) -> Slot:
     """Writes a slot of a session that this unit has locked; returns it as written."""
     version = unit.slots.version(write.session_id, write.name)
     requests.check_version(write.expected_version, version)

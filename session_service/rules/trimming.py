@@ -12,7 +12,7 @@ from session_service.rules import requests, spans
 from session_service.rules.erasure import ErasureRules, release_in
 from session_service.rules.history import History
 from session_service.rules.outcomes import number_in
-from session_service.rules.ports import Store, UnitOfWork
+from session_service.rules.ports import ContentUnit, Store, UnitOfWork
 from session_service.rules.spans import Released, Span
 from session_service.rules.tool_groups import Tracker
 from session_service.rules.values import Session
@@ -56,9 +56,7 @@ class TrimRules:
     def trim(self, call: Call, mutation: Mutation, trim: Trim) -> Trimmed:
         """Drops the oldest records, but never a part of a tool-call group."""
         requests.check_mutation(mutation)
-        check_id(trim.session_id, "session_id")
-        requests.check_not_negative(trim.keep_last, "keep_last")
-        requests.check_not_negative(trim.expected_head_seq, "expected_head_seq")
+        check_trim(trim)
         released: list[Released] = []
 
         def work(unit: UnitOfWork) -> tuple[Trimmed, Outcome]:
@@ -76,9 +74,7 @@ class TrimRules:
     def truncate(self, call: Call, mutation: Mutation, truncate: Truncate) -> int:
         """Drops all records after a seq; returns the new head."""
         requests.check_mutation(mutation)
-        check_id(truncate.session_id, "session_id")
-        requests.check_not_negative(truncate.after_seq, "after_seq")
-        requests.check_not_negative(truncate.expected_head_seq, "expected_head_seq")
+        check_truncate(truncate)
         released: list[Released] = []
 
         def work(unit: UnitOfWork) -> tuple[int, Outcome]:
@@ -94,7 +90,21 @@ class TrimRules:
         return head_seq
 
 
-def trim_in(unit: UnitOfWork, trim: Trim, now: datetime) -> tuple[Trimmed, list[Released]]:
+def check_trim(trim: Trim) -> None:
+    """Checks what can be checked before any SQL."""
+    check_id(trim.session_id, "session_id")
+    requests.check_not_negative(trim.keep_last, "keep_last")
+    requests.check_not_negative(trim.expected_head_seq, "expected_head_seq")
+
+
+def check_truncate(truncate: Truncate) -> None:
+    """Checks what can be checked before any SQL."""
+    check_id(truncate.session_id, "session_id")
+    requests.check_not_negative(truncate.after_seq, "after_seq")
+    requests.check_not_negative(truncate.expected_head_seq, "expected_head_seq")
+
+
+def trim_in(unit: ContentUnit, trim: Trim, now: datetime) -> tuple[Trimmed, list[Released]]:
     """Trims within a unit; returns also what was released, to be swept after the commit."""
     session = requests.writable(unit.sessions.lock(trim.session_id))
     requests.check_head(trim.expected_head_seq, session)
@@ -121,13 +131,13 @@ def trim_in(unit: UnitOfWork, trim: Trim, now: datetime) -> tuple[Trimmed, list[
     return Trimmed(spans.count(spans.clip(shown, first, spans.OPEN_END)), floor_seq), released
 
 
-def _cut(unit: UnitOfWork, session: Session, shown: Sequence[Span], seq: int) -> int:
+def _cut(unit: ContentUnit, session: Session, shown: Sequence[Span], seq: int) -> int:
     cut = History(unit.records, shown, session.max_record_bytes).clean_cut(seq)
     # The floor stays where it is while nothing is dropped.
     return cut if spans.seq_before(shown, cut) is not None else session.floor_seq + 1
 
 
-def truncate_in(unit: UnitOfWork, truncate: Truncate, now: datetime) -> tuple[int, list[Released]]:
+def truncate_in(unit: ContentUnit, truncate: Truncate, now: datetime) -> tuple[int, list[Released]]:
     """Rewinds within a unit; returns also what was released, to be swept after the commit."""
     session = requests.writable(unit.sessions.lock(truncate.session_id))
     requests.check_head(truncate.expected_head_seq, session)
@@ -147,7 +157,7 @@ def truncate_in(unit: UnitOfWork, truncate: Truncate, now: datetime) -> tuple[in
     return head_seq, released
 
 
-def _reopened(unit: UnitOfWork, session: Session, kept: Sequence[Span]) -> str | None:
+def _reopened(unit: ContentUnit, session: Session, kept: Sequence[Span]) -> str | None:
     """Makes the last block an open one again, with the marks that fit it; returns the state of its groups."""
     end = kept[-1].last_seq if kept else session.floor_seq
     block = History(unit.records, kept, session.max_record_bytes).block_before(end + 1)

@@ -1,10 +1,13 @@
 """The way of a database from one revision to the next: its rows stay, and a cut upgrade runs again."""
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import insert, inspect, select, text
 
@@ -15,6 +18,8 @@ from ramet_server.database.tables import metadata
 from ramet_server.database.tables.session import session
 from ramet_server.domain.errors import SchemaMismatch
 from tests.database import counters, rows
+from tests.harness.mariadb import MariaDb
+from tests.harness.waiting import wait_until
 
 _TELEMETRY = {
     "agent_step",
@@ -65,6 +70,41 @@ def test_an_upgrade_adds_what_is_missing_and_keeps_what_is_there(first: Database
     assert _is_whole(first)
     label = select(session.c.label).where(session.c.space_id == "kept")
     assert first.read(counters.call(), lambda connection: connection.execute(label).scalar_one()) == "Main"
+
+
+@pytest.mark.mariadb
+def test_a_server_that_meets_another_between_two_revisions_waits_for_it(
+    mariadb_server: MariaDb, mariadb_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    between, go_on = threading.Event(), threading.Event()
+    upgrade = command.upgrade
+
+    def slowly(config: Config, revision: str) -> None:
+        upgrade(config, "0001")
+        between.set()
+        assert go_on.wait(60)
+        upgrade(config, revision)
+
+    def second_waits() -> bool:
+        waiting = "SELECT 1 FROM information_schema.processlist WHERE db = DATABASE() AND state = 'User lock'"
+        return bool(mariadb_server.execute(waiting, mariadb_url.rpartition("/")[2]))
+
+    monkeypatch.setattr(command, "upgrade", slowly)
+    first, second = Database.open(mariadb_url), Database.open(mariadb_url)
+    with ThreadPoolExecutor(2) as threads:
+        preparing = [threads.submit(schema.prepare, first, counters.call())]
+        try:
+            assert between.wait(60)
+            assert schema.state(second, counters.call()) is SchemaState.OLDER
+            preparing.append(threads.submit(schema.prepare, second, counters.call()))
+            wait_until(lambda: second_waits() or preparing[1].done(), "the second server waits for the first")
+        finally:
+            go_on.set()
+        for each in preparing:
+            each.result(60)
+    assert schema.state(second, counters.call()) is SchemaState.CURRENT
+    first.close()
+    second.close()
 
 
 def test_an_upgrade_that_was_cut_is_finished(first: Database) -> None:

@@ -89,11 +89,13 @@ def test_grpcurl_lines(made: ServerProcess) -> None:
     assert "SERVING" in printed[5]
 
 
-def test_python_program(made: ServerProcess, tmp_path: Path) -> None:
-    (program,) = blocks("python")
-    script = tmp_path / "readme.py"
-    script.write_text(program.text.replace(ADDRESS, made.address))
-    assert _run(f"{shlex.quote(str(ROOT / '.venv/bin/python'))} {script}") == "Be brief. 2 The user likes botany.\n"
+def test_python_programs(made: ServerProcess, tmp_path: Path) -> None:
+    told = []
+    for program in blocks("python"):
+        script = tmp_path / "readme.py"
+        script.write_text(program.text.replace(ADDRESS, made.address))
+        told.append(_run(f"{shlex.quote(str(ROOT / '.venv/bin/python'))} {script}"))
+    assert told == ["Be brief. 2 The user likes botany.\n", "6 0 0 0\n"]
 
 
 @pytest.mark.mariadb

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,7 +16,13 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as service_grpc
 
 import ramet
-from ramet.otlp import Rejected, export_diagnosis, send_trace
+from ramet.otlp import (
+    Rejected,
+    export_diagnosis,
+    export_diagnosis_blocking,
+    send_trace,
+    send_trace_blocking,
+)
 from tests.otlp.test_export import supervised
 from tests.otlp.traces import tell
 from tests.telemetry import events as e
@@ -72,6 +79,23 @@ async def test_what_was_exported_arrives(address: str, client: ramet.Client, rec
     assert request == service.ExportTraceServiceRequest.FromString(trace)
     assert receiver.metadata[0]["authorization"] == "Bearer t"
     assert receiver.metadata[0]["user-agent"].startswith("ramet-python/")
+
+
+async def test_the_blocking_twins_export_and_send_the_same(
+    address: str, client: ramet.Client, receiver: Receiver
+) -> None:
+    await tell(address, client, *supervised())
+
+    def without_asyncio() -> bytes:
+        with ramet.connect_blocking(address, space=client.space) as blocking_client:
+            trace = export_diagnosis_blocking(blocking_client, "d", content=True)
+        assert send_trace_blocking(receiver.address, trace, headers=[("authorization", "Bearer t")]) == Rejected()
+        return trace
+
+    trace = await asyncio.to_thread(without_asyncio)
+    assert trace == await export_diagnosis(client, "d", content=True)
+    assert receiver.requests == [service.ExportTraceServiceRequest.FromString(trace)]
+    assert receiver.metadata[0]["authorization"] == "Bearer t"
 
 
 async def test_a_large_trace_goes_in_parts_that_any_receiver_takes(

@@ -15,6 +15,8 @@ from tests.harness.waiting import wait_until
 from tests.recorder.taking import TakingServer
 from tests.recorder.test_away import QUICK, ask
 
+FORK_SUPPORT = "GRPC_ENABLE_FORK_SUPPORT"
+
 _DYING = """
 import os, signal, sys, threading
 from ramet.recorder import Recorder
@@ -54,10 +56,10 @@ print("parent", report.pending, report.dropped)
 """
 
 
-def _run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+def _run(code: str, *arguments: object, given: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    # gRPC's own handlers of forks crash some children, with or without a recorder.
-    environment = {**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "0"}
+    # As where nobody has set it: this process got it by its own import of ramet.
+    environment = {name: value for name, value in os.environ.items() if name != FORK_SUPPORT} | (given or {})
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
 
 
@@ -151,8 +153,15 @@ def test_a_forked_child_begins_empty_and_never_hangs(
 ) -> None:
     ended = _run(_FORKING, server.address, tmp_path if spooled else "", before)
     assert ended.stdout == f"{child}\nparent 0 0\n", ended.stderr
+    assert "fork_posix" not in ended.stderr, "gRPC's own handlers are off: they crash some children"
     if spooled:
         with Recorder(server.address, spool=tmp_path, limits=QUICK) as recorder:
             recorder.flush(30)
         assert server.queries().count("child") == 1
     assert server.queries().count("later") == 1
+
+
+@pytest.mark.parametrize(("given", "kept"), [({}, "0"), ({FORK_SUPPORT: "1"}, "1")])
+def test_the_handlers_of_grpc_are_off_unless_somebody_wants_them(given: dict[str, str], kept: str) -> None:
+    ended = _run(f"import os, ramet; print(os.environ[{FORK_SUPPORT!r}])", given=given)
+    assert ended.stdout == f"{kept}\n", ended.stderr

@@ -103,7 +103,7 @@ async def test_a_client_used_from_a_second_loop_says_so() -> None:
 
 
 def test_an_address_is_required() -> None:
-    with pytest.raises(ValueError, match="address"):
+    with pytest.raises(ramet.InvalidArgument, match="address"):
         ramet.connect()
 
 

@@ -139,7 +139,7 @@ async def test_a_function_that_fails_leaves_nothing(client: Client, orchestrator
 
 async def test_an_unknown_word_for_a_context_is_refused(orchestrator: Orchestrator) -> None:
     root = await orchestrator.create_root()
-    with pytest.raises(TypeError, match="inhert"):
+    with pytest.raises(ramet.InvalidArgument, match="inhert"):
         await orchestrator.fork(root.id, context="inhert")  # type: ignore[arg-type] # what an untyped caller writes
 
 

@@ -46,16 +46,16 @@ async def test_what_fits_no_message_frees_its_id_too(
     client: Client, orchestrator: Orchestrator, fork: Callable[[Orchestrator], Awaitable[ramet.NewSession]]
 ) -> None:
     await orchestrator.create_root(session_id="source")
-    with pytest.raises((TypeError, ValueError, AttributeError)):
+    with pytest.raises(ramet.InvalidArgument):
         await fork(orchestrator)
     assert (await orchestrator.fork("source", session_id="new")).node.index == 0
 
 
 async def test_arguments_of_the_wrong_kind_make_nothing(client: Client, orchestrator: Orchestrator) -> None:
     nobody: str = None  # type: ignore[assignment]  # a caller without types, who lost the id of the parent
-    with pytest.raises(TypeError, match="create_root"):
+    with pytest.raises(ramet.InvalidArgument, match="create_root"):
         await orchestrator.create_session(nobody)
-    with pytest.raises(TypeError, match="lists"):
+    with pytest.raises(ramet.InvalidArgument, match="list"):
         await orchestrator.create_root(tags="abc")
     with pytest.raises(ramet.InvalidArgument):
         await orchestrator.create_session("")

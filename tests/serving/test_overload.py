@@ -8,7 +8,7 @@ import pytest
 from google.rpc import error_details_pb2
 
 from ramet_server.domain.errors import Draining, Overloaded
-from ramet_server.serving.workers import Workers
+from ramet_server.serving.workers import Share, Workers
 from tests.serving.conftest import EchoStarter, details_of, reason_of
 from tests.serving.echo_service import Gate, Text
 
@@ -102,4 +102,27 @@ async def test_close_tells_of_a_thread_that_is_stuck() -> None:
 async def test_one_caller_after_another_needs_no_queue() -> None:
     workers = Workers(1, 0)
     assert [await workers.run(lambda: 1) for _ in range(200)] == [1] * 200
+    assert workers.close(10)
+
+
+async def test_long_calls_leave_half_of_the_threads_to_the_others() -> None:
+    workers, gate = Workers(4, 5), Gate()
+    share = Share(workers)
+    held = [asyncio.ensure_future(share.run(gate.wait)) for _ in range(6)]
+    for _ in range(2):
+        assert await asyncio.to_thread(gate.entered.acquire, timeout=10)
+    assert [await workers.run(lambda: 1) for _ in range(20)] == [1] * 20
+    assert not gate.entered.acquire(blocking=False)
+    # A caller that leaves takes its turn with it only once its thread is free, and one that waits leaves at once.
+    held[0].cancel()
+    held[5].cancel()
+    assert await workers.run(lambda: 1) == 1
+    assert not gate.entered.acquire(blocking=False)
+    waiting = [asyncio.ensure_future(share.run(lambda: 2)), asyncio.ensure_future(share.run(lambda: 3))]
+    with pytest.raises(Overloaded):
+        await asyncio.gather(*waiting, share.run(lambda: 4))
+    gate.go.set()
+    await asyncio.gather(*held[1:5])
+    assert await asyncio.gather(*waiting) == [2, 3]
+    assert await asyncio.gather(*(share.run(lambda: 5) for _ in range(4))) == [5] * 4
     assert workers.close(10)

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -19,6 +20,7 @@ from ramet_server.commands.ask_health import SERVICES
 from ramet_server.commands.services import ALL
 from tests.harness.mariadb import MariaDb
 from tests.harness.server import PROGRAM, ServerProcess
+from tests.harness.waiting import wait_until
 from tests.serving.conftest import method_of, reason_of
 from tests.serving.echo_program import COMMAND
 from tests.serving.echo_service import Text
@@ -114,22 +116,26 @@ def test_migrate_tells_from_where_to_where(tmp_path: Path) -> None:
 def test_five_servers_that_start_at_once_on_an_empty_database_all_become_healthy(
     tmp_path: Path, database_url: str
 ) -> None:
-    def start(number: int) -> ServerProcess:
-        folder = tmp_path / str(number)
+    folders = [tmp_path / str(number) for number in range(5)]
+    for folder in folders:
         folder.mkdir()
-        server = ServerProcess(folder, {"RAMET_DATABASE_URL": database_url})
-        server.start()
-        return server
-
-    with ThreadPoolExecutor(5) as threads:
-        servers = list(threads.map(start, range(5)))
+    servers = [ServerProcess(folder, {"RAMET_DATABASE_URL": database_url}) for folder in folders]
     try:
-        answers = [run("health", "--address", server.address) for server in servers]
-        assert [(answer.stdout, answer.exit_code) for answer in answers] == [("SERVING\n", 0)] * 5
+        with ThreadPoolExecutor(5) as threads:
+            list(threads.map(ServerProcess.start, servers))
+        for server in servers:
+            # It listens once it looked at its database, be it that it must look again.
+            wait_until(partial(_serves, server), "a server is healthy")
         assert [server.terminate() for server in servers] == [0] * 5
     finally:
         for server in servers:
             server.kill()
+
+
+def _serves(server: ServerProcess) -> bool:
+    answer = run("health", "--address", server.address)
+    assert (answer.stdout, answer.exit_code) in (("SERVING\n", 0), ("NOT_SERVING\n", 1))
+    return answer.exit_code == 0
 
 
 @pytest.mark.mariadb

@@ -23,6 +23,7 @@ from ramet_server.domain.errors import Overloaded
 from ramet_server.serving.listen import Server
 from ramet_server.serving.settings import Settings
 from telemetry.rules.ingest import Appended, Batch, Dropped, IngestRules, Taken
+from telemetry.rules.metrics import MetricsRules, MetricsWish
 from tests.conformance.calling import within
 from tests.harness.server import PROGRAM, ServerProcess
 from tests.serving.conftest import details_of, reason_of
@@ -141,6 +142,34 @@ async def test_the_unary_door_refuses_at_once_and_takes_nothing(world: World, ga
         gate.go.set()
         await holding
     assert [row["session_id"] for row in world.steps()] == ["held"]
+
+
+async def test_measures_that_take_long_never_hold_up_events(
+    world: World, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    query = MetricsRules.query
+
+    def slow_query(self: MetricsRules, call: Call, wish: MetricsWish) -> Any:
+        gate.wait()
+        return query(self, call, wish)
+
+    monkeypatch.setattr(MetricsRules, "query", slow_query)
+    request = pb.QueryMetricsRequest(
+        metrics=[pb.METRIC_STEP_COUNT], created_from=e.at(0), created_before=e.at(86400 * 300)
+    )
+    async with serving(world, threads=2, queue_size=8) as (_, stub, metadata):
+        held = [asyncio.ensure_future(stub.QueryMetrics(request, metadata=metadata)) for _ in range(6)]
+        await gate.someone()
+        await stub.AppendEvents(pb.AppendEventsRequest(events=e.steps(3)), metadata=metadata, timeout=30)
+        stream = await _open(stub, metadata)
+        await stream.write(_batch(1, *e.steps(2, "streamed")))
+        assert (await stream.read()).ack.committed_through_seq == 2
+        assert gate.held == 1
+        stream.cancel()
+        gate.go.set()
+        assert {len((await each).rows) for each in held} == {1}
+    assert len(world.steps()) == 5
 
 
 async def test_a_drain_sends_the_last_ack_and_then_says_so(world: World, gate: Gate) -> None:

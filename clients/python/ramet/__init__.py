@@ -12,7 +12,13 @@
 public is in ``ramet.client`` and ``ramet.orchestrator``; ``ramet.session`` and ``ramet.tree`` hold the stubs.
 """
 
+import os
+
 __version__ = "0.1.0"
+
+# Read once, when gRPC is imported. Where it is unset, gRPC for Python takes it for 0 and gRPC's core for 1: half of the
+# handlers of forks then run, and crash one forked child in four or so of a process with an open asyncio call.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 from ramet.client import (
     Aborted,

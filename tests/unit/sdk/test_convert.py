@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
+import ramet
 from ramet.client import (
     History,
     Record,
@@ -113,15 +114,15 @@ def test_a_filter_is_sent_whole() -> None:
 
 def test_times_keep_their_microseconds_and_are_in_utc() -> None:
     here = datetime(2026, 1, 2, 3, 4, 5, 678901, timezone(timedelta(hours=8)))
-    stamp = convert.time_out(here)
+    stamp = convert.time_out(here, "at")
     assert stamp is not None
     assert convert.time_in(stamp) == here
     assert convert.time_in(stamp).tzinfo is UTC
 
 
 def test_a_time_without_a_zone_is_refused() -> None:
-    with pytest.raises(ValueError, match="time zone"):
-        convert.time_out(datetime(2026, 1, 2))  # noqa: DTZ001 - that is the point
+    with pytest.raises(ramet.InvalidArgument, match="time zone"):
+        convert.time_out(datetime(2026, 1, 2), "at")  # noqa: DTZ001 - that is the point
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_a_history_of_no_records_is_still_said() -> None:
 
 def test_plain_words_serve_for_enums() -> None:
     assert convert.role_out("user") == session_pb2.ROLE_USER  # type: ignore[arg-type] # what an untyped caller writes
-    with pytest.raises(ValueError, match="usr"):
+    with pytest.raises(ramet.InvalidArgument, match="usr"):
         convert.role_out("usr")  # type: ignore[arg-type] # likewise
 
 

@@ -10,20 +10,36 @@ from google.protobuf.descriptor import ServiceDescriptor
 import ramet
 import ramet.client
 import ramet.orchestrator
-from ramet.client import BlockingSessionStorage, BlockingSessionTree, SessionStorageClient, SessionTreeClient
+import ramet.otlp
+from ramet.client import (
+    BlockingSessionStorage,
+    BlockingSessionTree,
+    BlockingTelemetry,
+    SessionStorageClient,
+    SessionTreeClient,
+    TelemetryClient,
+)
 from ramet.session.v1 import session_pb2
+from ramet.telemetry.v1 import telemetry_pb2
 from ramet.tree.v1 import tree_pb2
 
 NOT_SERVED_YET = {"Transact", "WatchRecords", "WatchTree"}
 
+RECORDERS = {"StreamEvents", "AppendEvents"}
+"""What the recorder calls, and nobody by hand."""
+
+RENAMED = {"GetDiagnosisSession": "get_diagnosis", "ListDiagnosisSessions": "list_diagnoses", "TailEvents": "tail"}
+
 SERVICES = [
     (session_pb2.DESCRIPTOR.services_by_name["SessionStorage"], SessionStorageClient),
     (tree_pb2.DESCRIPTOR.services_by_name["SessionTree"], SessionTreeClient),
+    (telemetry_pb2.DESCRIPTOR.services_by_name["Telemetry"], TelemetryClient),
 ]
 
 TWINS = [
     (SessionStorageClient, BlockingSessionStorage),
     (SessionTreeClient, BlockingSessionTree),
+    (TelemetryClient, BlockingTelemetry),
     (ramet.Orchestrator, ramet.BlockingOrchestrator),
     (ramet.Client, ramet.BlockingClient),
 ]
@@ -35,18 +51,24 @@ def public(owner: type) -> dict[str, object]:
 
 @pytest.mark.parametrize(("service", "client"), SERVICES)
 def test_every_rpc_that_is_served_has_a_method_of_its_name(service: ServiceDescriptor, client: type) -> None:
-    expected = {_snake(method.name) for method in service.methods} - {_snake(name) for name in NOT_SERVED_YET}
+    names = {method.name for method in service.methods} - NOT_SERVED_YET - RECORDERS
+    expected = {RENAMED.get(name, _snake(name)) for name in names}
     assert expected <= public(client).keys()
 
 
 @pytest.mark.parametrize(("service", "client"), SERVICES)
 def test_a_method_takes_every_field_of_its_request(service: ServiceDescriptor, client: type) -> None:
     for method in service.methods:
-        if method.name in NOT_SERVED_YET or method.name == "PutSession":
+        if method.name in NOT_SERVED_YET | RECORDERS or method.name == "PutSession":
             continue
-        taken = set(inspect.signature(public(client)[_snake(method.name)]).parameters)  # type: ignore[arg-type] # a function
+        function = public(client)[RENAMED.get(method.name, _snake(method.name))]
+        taken = set(inspect.signature(function).parameters)  # type: ignore[arg-type] # a function
         missing = {field.name for field in method.input_type.fields} - taken
         renamed = {"filter": "where", "order": "descending", "policy": "policy", "config": "config"}
+        if method.name == "PutFeedback":
+            renamed["feedback"] = "value"
+        if method.name == "PutSelfEvaluation":
+            renamed["self_evaluation"] = "evaluation"
         missing = {name for name in missing if renamed.get(name) not in taken}
         if method.name == "ListNodes":
             missing -= {"filter"}
@@ -61,12 +83,18 @@ def test_a_method_takes_every_field_of_its_request(service: ServiceDescriptor, c
 def test_the_blocking_twin_has_every_method_with_the_same_parameters(core: type, twin: type) -> None:
     for name, member in public(core).items():
         other = public(twin).get(name)
-        if name in ("sessions", "tree"):
-            continue
+        if name in ("sessions", "tree", "telemetry"):
+            continue  # Attributes of each client, which is paired above
         assert other is not None, name
         if callable(member):
             assert callable(other)
             assert list(inspect.signature(member).parameters) == list(inspect.signature(other).parameters), name
+
+
+@pytest.mark.parametrize("name", ["export_diagnosis", "send_trace"])
+def test_a_function_has_a_blocking_twin_with_the_same_parameters(name: str) -> None:
+    core, twin = getattr(ramet.otlp, name), getattr(ramet.otlp, f"{name}_blocking")
+    assert list(inspect.signature(core).parameters) == list(inspect.signature(twin).parameters)
 
 
 @pytest.mark.parametrize("owner", [cls for pair in TWINS for cls in pair])
@@ -76,7 +104,7 @@ def test_every_public_method_is_documented_by_a_sentence(owner: type) -> None:
         assert re.match(r"[A-Z].*[.:;]", first), f"{owner.__name__}.{name}"
 
 
-@pytest.mark.parametrize("package", [ramet, ramet.client, ramet.orchestrator])
+@pytest.mark.parametrize("package", [ramet, ramet.client, ramet.orchestrator, ramet.otlp])
 def test_a_package_exports_what_it_says(package: ModuleType) -> None:
     for name in package.__all__:
         assert getattr(package, name) is not None

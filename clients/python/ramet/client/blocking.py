@@ -135,7 +135,7 @@ class BlockingTelemetry(BlockingPart):
     put_feedback = blocking(_Telemetry.put_feedback)
     put_self_evaluation = blocking(_Telemetry.put_self_evaluation)
     query_metrics = blocking(_Telemetry.query_metrics)
-    tail = iterating(_Telemetry.tail)
+    tail = iterating(_Telemetry.tail, live=True)
     get_server_info = blocking(_Telemetry.get_server_info)
 
 

@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from ramet.client.errors import Cancelled, RametError, from_rpc_error
+from ramet.client.channel import MAX_MESSAGE_BYTES
+from ramet.client.errors import (
+    Cancelled,
+    DeadlineExceeded,
+    RametError,
+    ResourceExhausted,
+    Unavailable,
+    from_rpc_error,
+    too_large,
+)
 
 __all__ = ["Caller", "Settings", "new_request_id"]
 
@@ -43,8 +52,9 @@ class Caller:
     same message and thus the same request id.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, target: str) -> None:
         self._settings = settings
+        self._target = target
 
     async def unary(self, method: grpc.aio.UnaryUnaryMultiCallable[Any, _Response], request: Message) -> _Response:
         """Makes one call and returns its answer; raises a RametError."""
@@ -83,7 +93,7 @@ class Caller:
                 call.cancel()
 
     def _attempts(self, request: Message) -> "_Attempts":
-        return _Attempts(request, asyncio.get_running_loop().time() + self._settings.timeout_s)
+        return _Attempts(request, self._settings.timeout_s, self._target)
 
     def _metadata(self) -> grpc.aio.Metadata:
         return grpc.aio.Metadata(("ramet-space", self._settings.space))
@@ -92,17 +102,29 @@ class Caller:
 class _Attempts:
     """Counts the attempts of one call within its deadline."""
 
-    def __init__(self, request: Message, deadline: float) -> None:
+    def __init__(self, request: Message, timeout_s: float, target: str) -> None:
+        self._request = request
         self._method = request.DESCRIPTOR.name.removesuffix("Request")
         self._request_id: str | None = getattr(request, "request_id", None) or None
-        self._deadline = deadline
+        self._timeout_s = timeout_s
+        self._target = target
+        self._deadline = asyncio.get_running_loop().time() + timeout_s
         self._made = 0
 
     def remaining_s(self) -> float:
         return max(0.0, self._deadline - asyncio.get_running_loop().time())
 
     def typed(self, failure: grpc.aio.AioRpcError) -> RametError:
-        return from_rpc_error(failure, method=self._method, request_id=self._request_id)
+        error = from_rpc_error(failure, method=self._method, request_id=self._request_id)
+        if error.reason:
+            return error
+        if isinstance(error, ResourceExhausted) and self._request.ByteSize() > MAX_MESSAGE_BYTES:
+            return too_large(MAX_MESSAGE_BYTES, method=self._method, request_id=self._request_id)
+        if isinstance(error, Unavailable):
+            error.message = f"No server can be reached at {self._target}: {error.message}"
+        elif isinstance(error, DeadlineExceeded):
+            error.message = f"No answer came from {self._target} within {self._timeout_s:g} s."
+        return error
 
     def raise_if_closed(self) -> None:
         """Tells a call that ended with its channel from one whose task is cancelled: gRPC raises the same for both."""

@@ -9,6 +9,7 @@ from typing import Self
 
 import grpc
 
+from ramet.client.arguments import check_space, check_timeout, of_kind, refused
 from ramet.client.calls import Caller, Settings
 from ramet.client.channel import open_channel
 from ramet.client.sessions import SessionStorageClient
@@ -43,8 +44,12 @@ def connect(
     """
     addresses = _Addresses(session or address, tree or address, telemetry or address)
     if addresses == _Addresses(None, None, None):
-        raise ValueError("connect() needs an address, as in connect('127.0.0.1:50051')")
-    return Client(_Connection(addresses, credentials, tuple(interceptors)), Settings(space, timeout))
+        raise refused("address", "connect() needs one, as in connect('127.0.0.1:50051')")
+    for name, target in vars(addresses).items():
+        if target is not None:
+            of_kind(str, target, "address" if target == address else name)
+    settings = Settings(check_space(space), check_timeout(timeout))
+    return Client(_Connection(addresses, credentials, tuple(interceptors)), settings)
 
 
 class Client:
@@ -62,7 +67,7 @@ class Client:
         """The content of sessions: the contract SessionStorage."""
         channel = self._connection.session_channel()
         if self._sessions is None:
-            self._sessions = SessionStorageClient(channel, Caller(self._settings))
+            self._sessions = SessionStorageClient(channel, self._caller("session"))
         return self._sessions
 
     @property
@@ -70,7 +75,7 @@ class Client:
         """The forest: the contract SessionTree."""
         channel = self._connection.tree_channel()
         if self._tree is None:
-            self._tree = SessionTreeClient(channel, Caller(self._settings))
+            self._tree = SessionTreeClient(channel, self._caller("tree"))
         return self._tree
 
     @property
@@ -78,8 +83,11 @@ class Client:
         """What agents did: the contract Telemetry, its answers."""
         channel = self._connection.telemetry_channel()
         if self._telemetry is None:
-            self._telemetry = TelemetryClient(channel, Caller(self._settings))
+            self._telemetry = TelemetryClient(channel, self._caller("telemetry"))
         return self._telemetry
+
+    def _caller(self, service: str) -> Caller:
+        return Caller(self._settings, self._connection.address(service))
 
     @property
     def space(self) -> str:
@@ -90,9 +98,9 @@ class Client:
         """Returns a client with another space or deadline over the same connections; closing one closes both."""
         settings = self._settings
         if space is not None:
-            settings = replace(settings, space=space)
+            settings = replace(settings, space=check_space(space))
         if timeout is not None:
-            settings = replace(settings, timeout_s=timeout)
+            settings = replace(settings, timeout_s=check_timeout(timeout))
         return Client(self._connection, settings)
 
     async def close(self) -> None:
@@ -141,6 +149,9 @@ class _Connection:
 
     def telemetry_channel(self) -> grpc.aio.Channel:
         return self._channel(self._addresses.telemetry, "telemetry")
+
+    def address(self, service: str) -> str:
+        return str(getattr(self._addresses, service))
 
     async def close(self) -> None:
         self._closed = True

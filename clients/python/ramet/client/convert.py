@@ -6,6 +6,7 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from ramet.client import values
+from ramet.client.arguments import build, choice, each, of_kind, refused
 from ramet.client.values import Role, SessionOrder, SessionStatus, SlotName
 from ramet.session.v1 import session_pb2 as pb
 
@@ -33,12 +34,12 @@ _SLOTS = {
 }
 
 
-def time_out(value: datetime | None) -> Timestamp | None:
+def time_out(value: datetime | None, field: str) -> Timestamp | None:
     """Makes a timestamp; a time without its zone is refused rather than guessed."""
     if value is None:
         return None
-    if value.utcoffset() is None:
-        raise ValueError(f"{value!r} needs a time zone, as in datetime.now(UTC)")
+    if of_kind(datetime, value, field).utcoffset() is None:
+        raise refused(field, f"{value!r} needs a time zone, as in datetime.now(UTC)")
     stamp = Timestamp()
     stamp.FromDatetime(value)
     return stamp
@@ -49,19 +50,19 @@ def time_in(stamp: Timestamp) -> datetime:
     return stamp.ToDatetime(tzinfo=UTC)
 
 
-def role_out(role: Role) -> pb.Role.ValueType:
+def role_out(role: Role, field: str = "") -> pb.Role.ValueType:
     """Makes the number of a role; a plain ``"user"`` serves as well."""
-    return _ROLES[Role(role)]
+    return _ROLES[choice(Role, role, field)]
 
 
 def order_out(order: SessionOrder) -> pb.SessionOrder.ValueType:
     """Makes the number of an order."""
-    return _ORDERS[SessionOrder(order)]
+    return _ORDERS[choice(SessionOrder, order, "order")]
 
 
 def slot_name_out(name: SlotName) -> pb.SlotName.ValueType:
     """Makes the number of a slot."""
-    return _SLOTS[SlotName(name)]
+    return _SLOTS[choice(SlotName, name, "")]
 
 
 def session_in(message: pb.Session) -> values.Session:
@@ -84,19 +85,23 @@ def session_in(message: pb.Session) -> values.Session:
 
 def record_out(record: values.Record) -> pb.Record:
     """Makes a record to append; what only the server gives stays behind."""
-    return pb.Record(
-        role=role_out(record.role),
+    of_kind(values.Record, record, "")
+    return build(
+        pb.Record,
+        role=role_out(record.role, "role"),
         content=record.content,
         parts_json=record.parts_json or "",
-        tool_calls=[
-            pb.ToolCall(id=call.id, name=call.name, arguments_json=call.arguments_json or "")
-            for call in record.tool_calls
-        ],
+        tool_calls=each(_tool_call_out, record.tool_calls, "tool_calls"),
         tool_call_id=record.tool_call_id or "",
         name=record.name or "",
-        client_time=time_out(record.client_time),
+        client_time=time_out(record.client_time, "client_time"),
         metadata_json=record.metadata_json or "",
     )
+
+
+def _tool_call_out(call: values.ToolCall) -> pb.ToolCall:
+    of_kind(values.ToolCall, call, "")
+    return build(pb.ToolCall, id=call.id, name=call.name, arguments_json=call.arguments_json or "")
 
 
 def record_in(message: pb.Record) -> values.Record:
@@ -139,32 +144,35 @@ def slots_in(message: pb.SessionSlots) -> values.SessionSlots:
 
 def filter_out(chosen: values.SessionFilter) -> pb.SessionFilter:
     """Makes a filter."""
-    return pb.SessionFilter(
-        status=_STATUSES[SessionStatus(chosen.status)] if chosen.status else pb.SESSION_STATUS_UNSPECIFIED,
+    of_kind(values.SessionFilter, chosen, "where")
+    status = choice(SessionStatus, chosen.status, "status") if chosen.status is not None else None
+    return build(
+        pb.SessionFilter,
+        status=pb.SESSION_STATUS_UNSPECIFIED if status is None else _STATUSES[status],
         tags=chosen.tags,
         label_prefix=chosen.label_prefix,
-        created_from=time_out(chosen.created_from),
-        created_before=time_out(chosen.created_before),
-        last_active_from=time_out(chosen.last_active_from),
-        last_active_before=time_out(chosen.last_active_before),
+        created_from=time_out(chosen.created_from, "created_from"),
+        created_before=time_out(chosen.created_before, "created_before"),
+        last_active_from=time_out(chosen.last_active_from, "last_active_from"),
+        last_active_before=time_out(chosen.last_active_before, "last_active_before"),
     )
 
 
 def history_out(history: values.History, request: pb.ForkSessionRequest) -> None:
     """Sets what the fork inherits."""
-    match history.kind:
+    match of_kind(values.History, history, "history").kind:
         case "none":
             request.none.CopyFrom(Empty())
         case "all":
             request.all.CopyFrom(Empty())
         case "up_to_seq":
-            request.up_to_seq = history.number
+            request.MergeFrom(build(pb.ForkSessionRequest, up_to_seq=history.number))
         case "last":
-            request.last = history.number
+            request.MergeFrom(build(pb.ForkSessionRequest, last=history.number))
         case "records":
-            request.records.CopyFrom(pb.RecordList(records=[record_out(record) for record in history.records]))
+            request.records.CopyFrom(build(pb.RecordList, records=each(record_out, history.records, "records")))
         case other:
-            raise ValueError(f"History has no kind {other!r}; use its constructors")
+            raise refused("history", f"there is no kind {other!r}; use the constructors of History")
 
 
 def context_in(message: pb.GetContextResponse) -> values.Context:

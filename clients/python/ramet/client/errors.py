@@ -1,6 +1,7 @@
 """What a call raises when its answer is not a success.
 
-Catch the branch you can act on; ``reason`` tells exactly what happened, and stays the same over versions.
+Catch the branch you can act on; ``reason`` tells exactly what happened, and stays the same over versions. An argument
+that fits no message raises InvalidArgument as well, before anything is sent.
 
 ::
 
@@ -11,7 +12,7 @@ Catch the branch you can act on; ``reason`` tells exactly what happened, and sta
     |- FailedPrecondition  SESSION_ARCHIVED, NODE_HAS_CHILDREN, MOVE_MAKES_CYCLE, ILLEGAL_REF
     |- Aborted             STALE_VERSION, STALE_HEAD, WRITE_CONFLICT
     |- OutOfRange          BELOW_TRIM_FLOOR, ABOVE_HEAD
-    |- ResourceExhausted   OVERLOADED; without a reason: a message over gRPC's own limit
+    |- ResourceExhausted   OVERLOADED; without a reason: an answer over gRPC's own limit
     |- Unavailable         DATABASE_UNAVAILABLE, OUTCOME_UNKNOWN, DRAINING, SCHEMA_MISMATCH; without a reason: no server
     |- DeadlineExceeded    DEADLINE_PASSED; without a reason: noticed on this side
     |- Cancelled           CANCELLED; without a reason: on this side
@@ -215,6 +216,18 @@ def from_rpc_error(error: grpc.aio.AioRpcError, *, method: str, request_id: str 
         violations=tuple(violations),
         metadata=metadata,
         retry_after_s=retry_after_s,
+        method=method,
+        request_id=request_id,
+    )
+
+
+def too_large(limit: int, *, method: str, request_id: str | None) -> InvalidArgument:
+    """Makes the error of a message over gRPC's own limit, as a server would tell of one of its limits."""
+    return InvalidArgument(
+        f"The request is larger than the {limit} bytes that one message may have.",
+        code=grpc.StatusCode.INVALID_ARGUMENT,
+        reason="TOO_LARGE",
+        metadata={"limit": str(limit), "unit": "bytes"},
         method=method,
         request_id=request_id,
     )

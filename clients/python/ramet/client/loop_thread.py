@@ -66,11 +66,11 @@ class LoopThread:
             future.cancel()
             raise
 
-    def iterate(self, items: AsyncGenerator[_T, None]) -> Generator[_T, None, None]:
+    def iterate(self, items: AsyncGenerator[_T, None], chunk_size: int = _CHUNK) -> Generator[_T, None, None]:
         """Yields from an asynchronous iterator, a chunk per trip to the loop; leaving early closes it."""
         try:
             while True:
-                chunk, end = self.run(_take(items))
+                chunk, end = self.run(_take(items, chunk_size))
                 yield from chunk
                 if isinstance(end, BaseException):
                     raise end
@@ -107,25 +107,29 @@ def blocking(
 
 
 def iterating(
-    method: Callable[Concatenate[_Core, _P], AsyncGenerator[_T, None]],
+    method: Callable[Concatenate[_Core, _P], AsyncGenerator[_T, None]], *, live: bool = False
 ) -> Callable[Concatenate[Portal, _P], Generator[_T, None, None]]:
-    """Makes the blocking twin of a method that yields asynchronously."""
+    """Makes the blocking twin of a method that yields asynchronously.
+
+    What is ``live`` comes when it happens, so each item is handed over at once; else a trip to the loop takes many.
+    """
+    chunk_size = 1 if live else _CHUNK
 
     @functools.wraps(method)
     def twin(self: Portal, /, *args: _P.args, **kwargs: _P.kwargs) -> Generator[_T, None, None]:
         async def start() -> AsyncGenerator[_T, None]:
             return method(self._core, *args, **kwargs)
 
-        return self._loop_thread.iterate(self._loop_thread.run(start()))
+        return self._loop_thread.iterate(self._loop_thread.run(start()), chunk_size)
 
     return twin
 
 
-async def _take(items: AsyncGenerator[_T, None]) -> tuple[list[_T], object]:
+async def _take(items: AsyncGenerator[_T, None], chunk_size: int) -> tuple[list[_T], object]:
     """Takes up to a chunk of items, and what ended them: nothing yet, the end, or an error to raise after them."""
     taken: list[_T] = []
     try:
-        while len(taken) < _CHUNK:
+        while len(taken) < chunk_size:
             taken.append(await anext(items))
     except StopAsyncIteration:
         return taken, _END

@@ -6,6 +6,7 @@ import grpc
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from ramet.client import convert
+from ramet.client.arguments import build, each
 from ramet.client.calls import Caller, new_request_id
 from ramet.client.slots import SlotMethods
 from ramet.client.values import (
@@ -44,12 +45,12 @@ class SessionStorageClient(SlotMethods):
 
     async def get_session(self, session_id: str) -> Session:
         """Reads the metadata of one session."""
-        request = pb.GetSessionRequest(session_id=session_id)
+        request = build(pb.GetSessionRequest, session_id=session_id)
         return convert.session_in(await self._caller.unary(self._stub.GetSession, request))
 
     async def batch_get_sessions(self, session_ids: Iterable[str]) -> FoundSessions:
         """Reads the metadata of 1 to 1,000 sessions. Unknown ids are named, not refused."""
-        request = pb.BatchGetSessionsRequest(session_ids=session_ids)
+        request = build(pb.BatchGetSessionsRequest, session_ids=session_ids)
         reply = await self._caller.unary(self._stub.BatchGetSessions, request)
         return FoundSessions(tuple(map(convert.session_in, reply.sessions)), tuple(reply.missing_session_ids))
 
@@ -63,7 +64,8 @@ class SessionStorageClient(SlotMethods):
         page_token: str | None = None,
     ) -> SessionPage:
         """Lists one page of sessions: 100, or up to 1,000. A page may be short, even empty, before the end."""
-        request = pb.ListSessionsRequest(
+        request = build(
+            pb.ListSessionsRequest,
             filter=convert.filter_out(where) if where else None,
             order=convert.order_out(order),
             descending=descending,
@@ -100,10 +102,13 @@ class SessionStorageClient(SlotMethods):
         Without ``session_id`` the server makes an id. ``expected_version`` 0 only creates; another only updates that
         very version; None does either. A ``system_prompt`` is written in the same transaction.
         """
-        session = pb.Session(id=session_id or "", label=label or "", tags=tags or (), metadata_json=metadata_json or "")
+        session = build(
+            pb.Session, id=session_id or "", label=label or "", tags=tags or (), metadata_json=metadata_json or ""
+        )
         given = {"label": label, "tags": tags, "metadata_json": metadata_json}
         mask = [path for path, value in given.items() if value is not None]
-        request = pb.PutSessionRequest(
+        request = build(
+            pb.PutSessionRequest,
             session=session,
             update_mask=FieldMask(paths=mask) if mask else None,
             expected_version=expected_version,
@@ -116,8 +121,11 @@ class SessionStorageClient(SlotMethods):
         self, session_id: str, *, expected_version: int | None = None, request_id: str | None = None
     ) -> Session:
         """Archives a session: it stays readable, restorable and deletable; every other write is refused."""
-        request = pb.ArchiveSessionRequest(
-            session_id=session_id, expected_version=expected_version, request_id=request_id or new_request_id()
+        request = build(
+            pb.ArchiveSessionRequest,
+            session_id=session_id,
+            expected_version=expected_version,
+            request_id=request_id or new_request_id(),
         )
         return convert.session_in(await self._caller.unary(self._stub.ArchiveSession, request))
 
@@ -125,8 +133,11 @@ class SessionStorageClient(SlotMethods):
         self, session_id: str, *, expected_version: int | None = None, request_id: str | None = None
     ) -> Session:
         """Makes an archived session writable again."""
-        request = pb.RestoreSessionRequest(
-            session_id=session_id, expected_version=expected_version, request_id=request_id or new_request_id()
+        request = build(
+            pb.RestoreSessionRequest,
+            session_id=session_id,
+            expected_version=expected_version,
+            request_id=request_id or new_request_id(),
         )
         return convert.session_in(await self._caller.unary(self._stub.RestoreSession, request))
 
@@ -134,8 +145,11 @@ class SessionStorageClient(SlotMethods):
         self, session_id: str, *, expected_version: int | None = None, request_id: str | None = None
     ) -> None:
         """Deletes a session with its slots. Its forks keep what they inherited. A node in the tree stays."""
-        request = pb.DeleteSessionRequest(
-            session_id=session_id, expected_version=expected_version, request_id=request_id or new_request_id()
+        request = build(
+            pb.DeleteSessionRequest,
+            session_id=session_id,
+            expected_version=expected_version,
+            request_id=request_id or new_request_id(),
         )
         await self._caller.unary(self._stub.DeleteSession, request)
 
@@ -154,9 +168,10 @@ class SessionStorageClient(SlotMethods):
         ``expected_head_seq`` refuses the append when somebody else appended meanwhile. ``consume_insight_version`` is
         the version of the insight that this turn read: it is unset in the same transaction, but a newer one stays.
         """
-        request = pb.AppendRecordsRequest(
+        request = build(
+            pb.AppendRecordsRequest,
             session_id=session_id,
-            records=map(convert.record_out, records),
+            records=each(convert.record_out, records, "records"),
             expected_head_seq=expected_head_seq,
             consume_insight_version=consume_insight_version,
             turn_delta=turn_delta,
@@ -183,9 +198,10 @@ class SessionStorageClient(SlotMethods):
         page_token: str | None = None,
     ) -> RecordPage:
         """Lists one page of records by seq: 100, or up to 1,000, or what fits into the server's page bytes."""
-        request = pb.ListRecordsRequest(
+        request = build(
+            pb.ListRecordsRequest,
             session_id=session_id,
-            roles=map(convert.role_out, roles),
+            roles=each(convert.role_out, roles, "roles"),
             after_seq=after_seq,
             before_seq=before_seq,
             order=pb.RECORD_ORDER_DESCENDING if descending else pb.RECORD_ORDER_ASCENDING,
@@ -231,7 +247,8 @@ class SessionStorageClient(SlotMethods):
         request_id: str | None = None,
     ) -> Trimmed:
         """Keeps the most recent records and drops the older ones; a tool-call group is never split."""
-        request = pb.TrimRecordsRequest(
+        request = build(
+            pb.TrimRecordsRequest,
             session_id=session_id,
             keep_last=keep_last,
             expected_head_seq=expected_head_seq,
@@ -249,7 +266,8 @@ class SessionStorageClient(SlotMethods):
         request_id: str | None = None,
     ) -> int:
         """Rewinds: drops every record after a seq, and returns the new head. Seqs are not reused."""
-        request = pb.TruncateRecordsRequest(
+        request = build(
+            pb.TruncateRecordsRequest,
             session_id=session_id,
             after_seq=after_seq,
             expected_head_seq=expected_head_seq,
@@ -259,14 +277,18 @@ class SessionStorageClient(SlotMethods):
 
     async def erase_record(self, session_id: str, seq: int, *, request_id: str | None = None) -> Record:
         """Erases the content and JSON of one record for good, in every session that shows it."""
-        request = pb.EraseRecordRequest(session_id=session_id, seq=seq, request_id=request_id or new_request_id())
+        request = build(
+            pb.EraseRecordRequest, session_id=session_id, seq=seq, request_id=request_id or new_request_id()
+        )
         return convert.record_in(await self._caller.unary(self._stub.EraseRecord, request))
 
     async def get_context(
         self, session_id: str, *, max_records: int | None = None, max_characters: int | None = None
     ) -> Context:
         """Reads what one send needs in one call: system prompt, insight, and the newest history within the budget."""
-        request = pb.GetContextRequest(session_id=session_id, max_records=max_records, max_characters=max_characters)
+        request = build(
+            pb.GetContextRequest, session_id=session_id, max_records=max_records, max_characters=max_characters
+        )
         return convert.context_in(await self._caller.unary(self._stub.GetContext, request))
 
     async def fork_session(
@@ -287,7 +309,8 @@ class SessionStorageClient(SlotMethods):
         ``opening_prompt`` becomes an assistant record. Without ``system_prompt`` the source's is taken as it is now.
         This alone makes no node: see :class:`Orchestrator` for forks that stand in the forest.
         """
-        request = pb.ForkSessionRequest(
+        request = build(
+            pb.ForkSessionRequest,
             source_session_id=source_session_id,
             session_id=session_id or "",
             label=label,
@@ -303,7 +326,7 @@ class SessionStorageClient(SlotMethods):
 
     async def diff_sessions(self, left_session_id: str, right_session_id: str) -> Diff:
         """Compares two sessions: how far they show the very same records, and where each goes on alone."""
-        request = pb.DiffSessionsRequest(left_session_id=left_session_id, right_session_id=right_session_id)
+        request = build(pb.DiffSessionsRequest, left_session_id=left_session_id, right_session_id=right_session_id)
         return convert.diff_in(await self._caller.unary(self._stub.DiffSessions, request))
 
     async def get_server_info(self) -> SessionServerInfo:

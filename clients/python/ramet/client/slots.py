@@ -5,6 +5,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from ramet.client import convert
+from ramet.client.arguments import build, each
 from ramet.client.calls import Caller, new_request_id
 from ramet.client.values import SessionSlots, Slot, SlotName
 from ramet.session.v1 import session_pb2 as pb
@@ -25,7 +26,7 @@ class SlotMethods:
 
     async def get_system_prompt(self, session_id: str) -> Slot:
         """Reads the system prompt, which every send begins with."""
-        request = pb.GetSystemPromptRequest(session_id=session_id)
+        request = build(pb.GetSystemPromptRequest, session_id=session_id)
         return convert.slot_in(await self._caller.unary(self._stub.GetSystemPrompt, request))
 
     async def put_system_prompt(
@@ -37,7 +38,8 @@ class SlotMethods:
         request_id: str | None = None,
     ) -> Slot:
         """Writes the system prompt; None unsets it."""
-        request = pb.PutSystemPromptRequest(
+        request = build(
+            pb.PutSystemPromptRequest,
             session_id=session_id,
             content=content,
             expected_version=expected_version,
@@ -47,14 +49,15 @@ class SlotMethods:
 
     async def get_insight(self, session_id: str) -> Slot:
         """Reads the insight, a one-time inbox for the next turn."""
-        request = pb.GetInsightRequest(session_id=session_id)
+        request = build(pb.GetInsightRequest, session_id=session_id)
         return convert.slot_in(await self._caller.unary(self._stub.GetInsight, request))
 
     async def put_insight(
         self, session_id: str, content: str, *, expected_version: int | None = None, request_id: str | None = None
     ) -> Slot:
         """Writes the insight, replacing one that was not consumed."""
-        request = pb.PutInsightRequest(
+        request = build(
+            pb.PutInsightRequest,
             session_id=session_id,
             content=content,
             expected_version=expected_version,
@@ -66,14 +69,17 @@ class SlotMethods:
         self, session_id: str, *, expected_version: int | None = None, request_id: str | None = None
     ) -> Slot:
         """Unsets the insight. A turn consumes it by ``append_records(consume_insight_version=...)`` instead."""
-        request = pb.ClearInsightRequest(
-            session_id=session_id, expected_version=expected_version, request_id=request_id or new_request_id()
+        request = build(
+            pb.ClearInsightRequest,
+            session_id=session_id,
+            expected_version=expected_version,
+            request_id=request_id or new_request_id(),
         )
         return convert.slot_in(await self._caller.unary(self._stub.ClearInsight, request))
 
     async def get_memory(self, session_id: str) -> Slot:
         """Reads the memory, the session as others see it. It never enters the session's own context."""
-        request = pb.GetMemoryRequest(session_id=session_id)
+        request = build(pb.GetMemoryRequest, session_id=session_id)
         return convert.slot_in(await self._caller.unary(self._stub.GetMemory, request))
 
     async def put_memory(
@@ -85,7 +91,8 @@ class SlotMethods:
         request_id: str | None = None,
     ) -> Slot:
         """Writes the memory; None unsets it."""
-        request = pb.PutMemoryRequest(
+        request = build(
+            pb.PutMemoryRequest,
             session_id=session_id,
             content=content,
             expected_version=expected_version,
@@ -97,7 +104,9 @@ class SlotMethods:
         self, session_ids: Iterable[str], slots: Iterable[SlotName] = (SlotName.INSIGHT, SlotName.MEMORY)
     ) -> AsyncGenerator[SessionSlots, None]:
         """Yields the slots of 1 to 10,000 sessions in the order asked for; unknown ids are left out."""
-        request = pb.BatchGetSlotsRequest(session_ids=session_ids, slots=map(convert.slot_name_out, slots))
+        request = build(
+            pb.BatchGetSlotsRequest, session_ids=session_ids, slots=each(convert.slot_name_out, slots, "slots")
+        )
         async with aclosing(self._caller.stream(self._stub.BatchGetSlots, request)) as replies:
             async for reply in replies:
                 for message in reply.sessions:

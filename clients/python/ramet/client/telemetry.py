@@ -9,6 +9,7 @@ from datetime import datetime
 import grpc
 
 from ramet.client import telemetry_convert as convert
+from ramet.client.arguments import build, each
 from ramet.client.calls import Caller, new_request_id
 from ramet.client.convert import time_out
 from ramet.client.telemetry_values import (
@@ -43,15 +44,18 @@ class TelemetryClient:
 
     async def get_diagnosis(self, session_id: str) -> Diagnosis:
         """Reads one diagnosis with its totals."""
-        request = pb.GetDiagnosisSessionRequest(session_id=session_id)
+        request = build(pb.GetDiagnosisSessionRequest, session_id=session_id)
         return convert.diagnosis_in(await self._caller.unary(self._stub.GetDiagnosisSession, request))
 
     async def list_diagnoses(
         self, where: DiagnosisFilter | None = None, *, page_size: int = 0, page_token: str | None = None
     ) -> DiagnosisPage:
         """Lists one page of diagnoses, newest first: 100, or up to 1,000. A page may be short before the end."""
-        request = pb.ListDiagnosisSessionsRequest(
-            filter=convert.filter_out(where) if where else None, page_size=page_size, page_token=page_token or ""
+        request = build(
+            pb.ListDiagnosisSessionsRequest,
+            filter=convert.filter_out(where) if where else None,
+            page_size=page_size,
+            page_token=page_token or "",
         )
         reply = await self._caller.unary(self._stub.ListDiagnosisSessions, request)
         return DiagnosisPage(tuple(map(convert.diagnosis_in, reply.sessions)), reply.next_page_token or None)
@@ -69,7 +73,9 @@ class TelemetryClient:
         self, session_id: str, *, page_size: int = 0, page_token: str | None = None
     ) -> DecisionChain:
         """Reads one page of a diagnosis as it went: its steps in order, each with its tool calls."""
-        request = pb.GetDecisionChainRequest(session_id=session_id, page_size=page_size, page_token=page_token or "")
+        request = build(
+            pb.GetDecisionChainRequest, session_id=session_id, page_size=page_size, page_token=page_token or ""
+        )
         return convert.chain_in(await self._caller.unary(self._stub.GetDecisionChain, request))
 
     async def iter_steps(self, session_id: str) -> AsyncGenerator[AgentStep, None]:
@@ -85,8 +91,11 @@ class TelemetryClient:
         self, where: ToolFilter | None = None, *, page_size: int = 0, page_token: str | None = None
     ) -> ToolInvocationPage:
         """Lists one page of tool calls, newest first: 100, or up to 1,000. A page may be short before the end."""
-        request = pb.ListToolInvocationsRequest(
-            filter=convert.tool_filter_out(where) if where else None, page_size=page_size, page_token=page_token or ""
+        request = build(
+            pb.ListToolInvocationsRequest,
+            filter=convert.tool_filter_out(where) if where else None,
+            page_size=page_size,
+            page_token=page_token or "",
         )
         reply = await self._caller.unary(self._stub.ListToolInvocations, request)
         return ToolInvocationPage(tuple(map(convert.tool_in, reply.invocations)), reply.next_page_token or None)
@@ -104,7 +113,8 @@ class TelemetryClient:
         self, session_id: str, source: str, value: FeedbackValue, comment: str = "", *, request_id: str | None = None
     ) -> Feedback:
         """Sets what one source says of a diagnosis; a later word of the same source replaces the earlier one."""
-        request = pb.PutFeedbackRequest(
+        request = build(
+            pb.PutFeedbackRequest,
             session_id=session_id,
             feedback=convert.feedback_out(Feedback(source, value, comment)),
             request_id=request_id or new_request_id(),
@@ -115,7 +125,8 @@ class TelemetryClient:
         self, session_id: str, evaluation: SelfEvaluation, *, request_id: str | None = None
     ) -> SelfEvaluation:
         """Sets what the model says of its own conclusion, replacing an earlier word."""
-        request = pb.PutSelfEvaluationRequest(
+        request = build(
+            pb.PutSelfEvaluationRequest,
             session_id=session_id,
             self_evaluation=convert.self_evaluation_out(evaluation),
             request_id=request_id or new_request_id(),
@@ -138,11 +149,12 @@ class TelemetryClient:
 
         Each row tells how many rows it covers and how many had no value.
         """
-        request = pb.QueryMetricsRequest(
-            metrics=map(convert.metric_out, metrics),
-            created_from=time_out(created_from),
-            created_before=time_out(created_before),
-            group_by=map(convert.dimension_out, group_by),
+        request = build(
+            pb.QueryMetricsRequest,
+            metrics=each(convert.metric_out, metrics, "metrics"),
+            created_from=time_out(created_from, "created_from"),
+            created_before=time_out(created_before, "created_before"),
+            group_by=each(convert.dimension_out, group_by, "group_by"),
             agent_flow=agent_flow,
             agent_name=agent_name,
             tool_name=tool_name,
@@ -157,7 +169,7 @@ class TelemetryClient:
         It goes on until the client's deadline, so give the client one to fit (``with_options(timeout=...)``). It ends
         with Unavailable where the server drains, and with ResourceExhausted where changes are taken too slowly.
         """
-        request = pb.TailEventsRequest(session_id=session_id or "")
+        request = build(pb.TailEventsRequest, session_id=session_id or "")
         async for message in self._caller.stream(self._stub.TailEvents, request):
             change = convert.change_in(message)
             if change is not None:

@@ -6,6 +6,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from ramet.client import telemetry_values as values
+from ramet.client.arguments import build, choice, of_kind
 from ramet.client.convert import time_in, time_out
 from ramet.client.telemetry_values import Dimension, FeedbackValue, Metric, RetrievalLayer, RunStatus
 from ramet.telemetry.v1 import telemetry_pb2 as pb
@@ -22,22 +23,27 @@ _METRICS_BACK = {number: metric for metric, number in _METRICS.items()}
 
 def metric_out(metric: Metric) -> pb.Metric.ValueType:
     """Makes the number of a metric; a plain ``"step_count"`` serves as well."""
-    return _METRICS[Metric(metric)]
+    return _METRICS[choice(Metric, metric, "")]
 
 
 def dimension_out(dimension: Dimension) -> pb.Dimension.ValueType:
     """Makes the number of a dimension; a plain ``"day"`` serves as well."""
-    return pb.Dimension.Value(f"DIMENSION_{Dimension(dimension).name}")
+    return pb.Dimension.Value(f"DIMENSION_{choice(Dimension, dimension, '').name}")
 
 
 def filter_out(where: values.DiagnosisFilter) -> pb.DiagnosisFilter:
     """Makes a filter of diagnoses."""
-    return pb.DiagnosisFilter(
-        created_from=time_out(where.created_from),
-        created_before=time_out(where.created_before),
-        status=pb.RUN_STATUS_UNSPECIFIED if where.status is None else _STATUSES[RunStatus(where.status)],
+    of_kind(values.DiagnosisFilter, where, "where")
+    feedback = None if where.feedback is None else choice(FeedbackValue, where.feedback, "feedback")
+    return build(
+        pb.DiagnosisFilter,
+        created_from=time_out(where.created_from, "created_from"),
+        created_before=time_out(where.created_before, "created_before"),
+        status=pb.RUN_STATUS_UNSPECIFIED
+        if where.status is None
+        else _STATUSES[choice(RunStatus, where.status, "status")],
         agent_flow=where.agent_flow,
-        feedback=pb.FEEDBACK_VALUE_UNSPECIFIED if where.feedback is None else _FEEDBACK[FeedbackValue(where.feedback)],
+        feedback=pb.FEEDBACK_VALUE_UNSPECIFIED if feedback is None else _FEEDBACK[feedback],
         min_confidence=where.min_confidence,
         max_confidence=where.max_confidence,
         query_contains=where.query_contains,
@@ -47,20 +53,24 @@ def filter_out(where: values.DiagnosisFilter) -> pb.DiagnosisFilter:
 
 def tool_filter_out(where: values.ToolFilter) -> pb.ToolFilter:
     """Makes a filter of tool calls."""
-    return pb.ToolFilter(
+    of_kind(values.ToolFilter, where, "where")
+    layer = None if where.layer is None else choice(RetrievalLayer, where.layer, "layer")
+    return build(
+        pb.ToolFilter,
         session_id=where.session_id,
         tool_name=where.tool_name,
-        layer=pb.RETRIEVAL_LAYER_UNSPECIFIED if where.layer is None else _LAYERS[RetrievalLayer(where.layer)],
+        layer=pb.RETRIEVAL_LAYER_UNSPECIFIED if layer is None else _LAYERS[layer],
         is_truncated=where.is_truncated,
         success=where.success,
-        created_from=time_out(where.created_from),
-        created_before=time_out(where.created_before),
+        created_from=time_out(where.created_from, "created_from"),
+        created_before=time_out(where.created_before, "created_before"),
     )
 
 
 def feedback_out(said: values.Feedback) -> pb.Feedback:
     """Makes what a source says."""
-    return pb.Feedback(source=said.source, value=_FEEDBACK[FeedbackValue(said.value)], comment=said.comment)
+    value = _FEEDBACK[choice(FeedbackValue, said.value, "value")]
+    return build(pb.Feedback, source=said.source, value=value, comment=said.comment)
 
 
 def feedback_in(message: pb.Feedback) -> values.Feedback:
@@ -70,7 +80,7 @@ def feedback_in(message: pb.Feedback) -> values.Feedback:
 
 def self_evaluation_out(said: values.SelfEvaluation) -> pb.SelfEvaluation:
     """Makes what a model says of its conclusion."""
-    return pb.SelfEvaluation(**vars(said))
+    return build(pb.SelfEvaluation, **vars(of_kind(values.SelfEvaluation, said, "evaluation")))
 
 
 def self_evaluation_in(message: pb.SelfEvaluation) -> values.SelfEvaluation:

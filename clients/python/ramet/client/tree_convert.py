@@ -1,6 +1,7 @@
 """Messages of ramet.tree.v1 to values, and back."""
 
 from ramet.client import tree_values as values
+from ramet.client.arguments import build, choice, of_kind
 from ramet.client.convert import time_in
 from ramet.client.tree_values import DeletePolicy
 from ramet.client.values import SessionStatus
@@ -20,7 +21,7 @@ _STATUSES_BACK = {
 
 def policy_out(policy: DeletePolicy) -> pb.DeletePolicy.ValueType:
     """Makes the number of a policy; a plain ``"cascade"`` serves as well."""
-    return _POLICIES[DeletePolicy(policy)]
+    return _POLICIES[choice(DeletePolicy, policy, "policy")]
 
 
 def node_in(message: pb.Node) -> values.Node:
@@ -52,10 +53,9 @@ def entry_in(message: pb.TreeEntry) -> values.TreeEntry:
 
 def config_out(config: values.Config) -> pb.Config:
     """Makes a config; skills that are not set stay absent."""
-    return pb.Config(
-        system_prompt=config.system_prompt,
-        skills=None if config.skills is None else pb.Skills(names=config.skills),
-    )
+    of_kind(values.Config, config, "config")
+    skills = None if config.skills is None else build(pb.Skills, names=config.skills)
+    return build(pb.Config, system_prompt=config.system_prompt, skills=skills)
 
 
 def config_in(message: pb.Config) -> values.Config:

@@ -7,6 +7,7 @@ import grpc
 from google.protobuf.message import Message
 
 from ramet.client import tree_convert as convert
+from ramet.client.arguments import build
 from ramet.client.calls import Caller, new_request_id
 from ramet.client.tree_values import (
     Config,
@@ -52,7 +53,8 @@ class SessionTreeClient:
         This alone makes no session: see :class:`Orchestrator`. With ``awaits_content`` no reader sees the node until
         its session exists.
         """
-        request = pb.CreateSessionRequest(
+        request = build(
+            pb.CreateSessionRequest,
             parent_id=parent_id,
             session_id=session_id or "",
             label=label,
@@ -65,7 +67,7 @@ class SessionTreeClient:
 
     async def get_node(self, node_id: str) -> Node:
         """Reads one node with its refs and the first 1,000 ids of its children."""
-        return convert.node_in(await self._caller.unary(self._stub.GetNode, pb.GetNodeRequest(node_id=node_id)))
+        return convert.node_in(await self._caller.unary(self._stub.GetNode, build(pb.GetNodeRequest, node_id=node_id)))
 
     async def list_nodes(
         self,
@@ -76,8 +78,9 @@ class SessionTreeClient:
         page_token: str | None = None,
     ) -> NodePage:
         """Lists one page of the space's nodes by id. A page may be short, even empty, before the end."""
-        request = pb.ListNodesRequest(
-            filter=pb.NodeFilter(label_prefix=label_prefix, source_session_id=source_session_id or ""),
+        request = build(
+            pb.ListNodesRequest,
+            filter=build(pb.NodeFilter, label_prefix=label_prefix, source_session_id=source_session_id or ""),
             page_size=page_size,
             page_token=page_token or "",
         )
@@ -93,7 +96,7 @@ class SessionTreeClient:
 
     async def list_roots(self, *, page_size: int = 0, page_token: str | None = None) -> NodePage:
         """Lists one page of the roots by index."""
-        request = pb.ListRootsRequest(page_size=page_size, page_token=page_token or "")
+        request = build(pb.ListRootsRequest, page_size=page_size, page_token=page_token or "")
         return await self._page(self._stub.ListRoots, request)
 
     def iter_roots(self) -> AsyncGenerator[Node, None]:
@@ -102,7 +105,7 @@ class SessionTreeClient:
 
     async def list_children(self, node_id: str, *, page_size: int = 0, page_token: str | None = None) -> NodePage:
         """Lists one page of the children of a node by index."""
-        request = pb.ListChildrenRequest(node_id=node_id, page_size=page_size, page_token=page_token or "")
+        request = build(pb.ListChildrenRequest, node_id=node_id, page_size=page_size, page_token=page_token or "")
         return await self._page(self._stub.ListChildren, request)
 
     def iter_children(self, node_id: str) -> AsyncGenerator[Node, None]:
@@ -111,7 +114,7 @@ class SessionTreeClient:
 
     async def get_ancestors(self, node_id: str, *, page_size: int = 0, page_token: str | None = None) -> NodePage:
         """Lists one page of the ancestors of a node: parent first, root last."""
-        request = pb.GetAncestorsRequest(node_id=node_id, page_size=page_size, page_token=page_token or "")
+        request = build(pb.GetAncestorsRequest, node_id=node_id, page_size=page_size, page_token=page_token or "")
         return await self._page(self._stub.GetAncestors, request)
 
     def iter_ancestors(self, node_id: str) -> AsyncGenerator[Node, None]:
@@ -120,7 +123,7 @@ class SessionTreeClient:
 
     async def get_siblings(self, node_id: str, *, page_size: int = 0, page_token: str | None = None) -> NodePage:
         """Lists one page of the other children of a node's parent by index. A root has none."""
-        request = pb.GetSiblingsRequest(node_id=node_id, page_size=page_size, page_token=page_token or "")
+        request = build(pb.GetSiblingsRequest, node_id=node_id, page_size=page_size, page_token=page_token or "")
         return await self._page(self._stub.GetSiblings, request)
 
     def iter_siblings(self, node_id: str) -> AsyncGenerator[Node, None]:
@@ -129,7 +132,7 @@ class SessionTreeClient:
 
     async def list_descendants(self, node_id: str, *, page_size: int = 0, page_token: str | None = None) -> NodePage:
         """Lists one page of everything below a node, parents before children."""
-        request = pb.ListDescendantsRequest(node_id=node_id, page_size=page_size, page_token=page_token or "")
+        request = build(pb.ListDescendantsRequest, node_id=node_id, page_size=page_size, page_token=page_token or "")
         return await self._page(self._stub.ListDescendants, request)
 
     def iter_descendants(self, node_id: str) -> AsyncGenerator[Node, None]:
@@ -143,7 +146,7 @@ class SessionTreeClient:
 
         :meth:`Orchestrator.read_tree` reads all of it and nests it.
         """
-        request = pb.GetTreeRequest(node_id=node_id, page_size=page_size, page_token=page_token or "")
+        request = build(pb.GetTreeRequest, node_id=node_id, page_size=page_size, page_token=page_token or "")
         reply = await self._caller.unary(self._stub.GetTree, request)
         return TreePage(tuple(map(convert.entry_in, reply.entries)), reply.next_page_token or None)
 
@@ -160,8 +163,12 @@ class SessionTreeClient:
         self, node_id: str, *, label: str, expected_version: int | None = None, request_id: str | None = None
     ) -> Node:
         """Changes the label of a node. :meth:`Orchestrator.rename` changes the session's as well."""
-        request = pb.UpdateNodeRequest(
-            node_id=node_id, label=label, expected_version=expected_version, request_id=request_id or new_request_id()
+        request = build(
+            pb.UpdateNodeRequest,
+            node_id=node_id,
+            label=label,
+            expected_version=expected_version,
+            request_id=request_id or new_request_id(),
         )
         return convert.node_in(await self._caller.unary(self._stub.UpdateNode, request))
 
@@ -178,7 +185,8 @@ class SessionTreeClient:
 
         Without ``index`` it comes last.
         """
-        request = pb.MoveNodeRequest(
+        request = build(
+            pb.MoveNodeRequest,
             node_id=node_id,
             parent_id=parent_id,
             index=index,
@@ -201,7 +209,8 @@ class SessionTreeClient:
 
         ``only_awaiting`` takes back a node whose content was refused, and no other.
         """
-        request = pb.DeleteNodeRequest(
+        request = build(
+            pb.DeleteNodeRequest,
             node_id=node_id,
             policy=convert.policy_out(policy),
             delete_sessions=delete_sessions,
@@ -214,23 +223,30 @@ class SessionTreeClient:
 
     async def add_ref(self, node_id: str, target_id: str, *, request_id: str | None = None) -> Node:
         """Adds a cross reference: not to itself, an ancestor or a descendant."""
-        request = pb.AddRefRequest(node_id=node_id, target_id=target_id, request_id=request_id or new_request_id())
+        request = build(
+            pb.AddRefRequest, node_id=node_id, target_id=target_id, request_id=request_id or new_request_id()
+        )
         return convert.node_in(await self._caller.unary(self._stub.AddRef, request))
 
     async def remove_ref(self, node_id: str, target_id: str, *, request_id: str | None = None) -> Node:
         """Removes a cross reference. Removing one that is not there changes nothing."""
-        request = pb.RemoveRefRequest(node_id=node_id, target_id=target_id, request_id=request_id or new_request_id())
+        request = build(
+            pb.RemoveRefRequest, node_id=node_id, target_id=target_id, request_id=request_id or new_request_id()
+        )
         return convert.node_in(await self._caller.unary(self._stub.RemoveRef, request))
 
     async def get_config(self, node_id: str) -> Config:
         """Reads the frozen config of a node: what its forks inherit."""
-        return convert.config_in(await self._caller.unary(self._stub.GetConfig, pb.GetConfigRequest(node_id=node_id)))
+        return convert.config_in(
+            await self._caller.unary(self._stub.GetConfig, build(pb.GetConfigRequest, node_id=node_id))
+        )
 
     async def put_config(
         self, node_id: str, config: Config, *, expected_version: int | None = None, request_id: str | None = None
     ) -> Config:
         """Replaces the whole frozen config of a node. It never touches a slot of the session."""
-        request = pb.PutConfigRequest(
+        request = build(
+            pb.PutConfigRequest,
             node_id=node_id,
             config=convert.config_out(config),
             expected_version=expected_version,

@@ -4,6 +4,7 @@ from ramet.orchestrator.blocking import BlockingOrchestrator
 from ramet.orchestrator.creation import ContextFunction, ForkContext, NewSession
 from ramet.orchestrator.digests import Digest
 from ramet.orchestrator.forest import Forest, TreeNode
+from ramet.orchestrator.merging import ForkDiff, ForkSide, Merged, RefOutcome, Summarize
 from ramet.orchestrator.orchestrator import Orchestrator
 
 __all__ = [
@@ -12,7 +13,12 @@ __all__ = [
     "Digest",
     "Forest",
     "ForkContext",
+    "ForkDiff",
+    "ForkSide",
+    "Merged",
     "NewSession",
     "Orchestrator",
+    "RefOutcome",
+    "Summarize",
     "TreeNode",
 ]

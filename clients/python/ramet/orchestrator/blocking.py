@@ -28,3 +28,6 @@ class BlockingOrchestrator(BlockingPart):
     archive = blocking(Orchestrator.archive)
     restore = blocking(Orchestrator.restore)
     delete = blocking(Orchestrator.delete)
+    diff = blocking(Orchestrator.diff)
+    iter_own_records = iterating(Orchestrator.iter_own_records)
+    merge = blocking(Orchestrator.merge)

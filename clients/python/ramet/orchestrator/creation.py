@@ -23,6 +23,7 @@ from ramet.client import (
     Record,
     Session,
 )
+from ramet.client.arguments import refused
 from ramet.orchestrator.steps import Steps
 
 __all__ = ["ContextFunction", "ForkContext", "ForkOptions", "NewSession", "SessionOptions", "create", "fork"]
@@ -177,11 +178,7 @@ async def _taken_back_if_refused(client: Client, session_id: str) -> AsyncGenera
     """Frees the id again where the content is refused for good, so that a corrected attempt may use it."""
     try:
         yield
-    except (
-        *(InvalidArgument, NotFound, OutOfRange, FailedPrecondition, AlreadyExists),
-        # What cannot even be put into a message: a record that is none, half of a surrogate pair.
-        *(TypeError, ValueError, AttributeError),
-    ):
+    except (InvalidArgument, NotFound, OutOfRange, FailedPrecondition, AlreadyExists):
         # Only a node that nobody sees is taken back; where that fails too, the sweep does it later.
         with contextlib.suppress(RametError):
             await client.tree.delete_node(session_id, only_awaiting=True)
@@ -206,9 +203,12 @@ async def _history(client: Client, source_id: str, context: ForkContext) -> Hist
     if context == "inherit":
         return History.everything()
     if not callable(context):
-        raise TypeError(f"a fork's context is 'none', 'inherit', a History or a function, not {context!r}")
+        raise refused("context", f"must be 'none', 'inherit', a History or a function, not {context!r}")
     records = [record async for record in client.sessions.iter_records(source_id)]
-    return History.of(await _call(context, records))
+    made = await _call(context, records)
+    if not isinstance(made, Iterable):
+        raise refused("context", f"its function must return records, not {type(made).__name__}")
+    return History.of(made)
 
 
 async def _call(function: ContextFunction, records: Sequence[Record]) -> Iterable[Record]:

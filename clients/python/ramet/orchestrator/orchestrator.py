@@ -12,14 +12,18 @@ from ramet.client import (
     DeletePolicy,
     NotFound,
     RametError,
+    Record,
+    Role,
     Session,
     SessionStatus,
     Slot,
 )
-from ramet.orchestrator import creation, digests
+from ramet.client.arguments import refused, texts
+from ramet.orchestrator import creation, digests, merging
 from ramet.orchestrator.creation import ForkContext, ForkOptions, NewSession, SessionOptions
 from ramet.orchestrator.digests import Digest
 from ramet.orchestrator.forest import Forest, read_forest
+from ramet.orchestrator.merging import ForkDiff, ForkSide, Merged, Summarize
 from ramet.orchestrator.steps import Steps
 
 __all__ = ["Orchestrator"]
@@ -74,7 +78,7 @@ class Orchestrator:
         """Creates a session below another; unlike a fork it takes nothing from it."""
         if not isinstance(parent_id, str):
             # None would make a root, which nobody asked for who lost a parent's id.
-            raise TypeError("parent_id must be the id of a session; create_root makes a root")
+            raise refused("parent_id", "must be the id of a session; create_root makes a root")
         options = _options(session_id, label, tags, metadata_json, system_prompt, skills)
         with Steps.begin(request_id) as steps:
             return await creation.create(self._client, steps, parent_id, options)
@@ -139,8 +143,9 @@ class Orchestrator:
         return await self._client.sessions.put_memory(session_id, content, request_id=request_id)
 
     async def rename(self, session_id: str, label: str, *, request_id: str | None = None) -> Session:
-        """Writes a label on both lines; an archived session is refused before either is changed."""
+        """Writes a label on both lines; an archived session, or one without a node, is refused before any change."""
         with Steps.begin(request_id) as steps:
+            await self._client.tree.get_node(session_id)
             session = await self._relabel(session_id, label, steps)
             while True:
                 # The session's line decides between renames at once: who labels the node last finds its label there.
@@ -174,6 +179,34 @@ class Orchestrator:
             )
             await self._delete_sessions(deleted.node_ids, steps)
             return deleted
+
+    async def diff(self, left_id: str, right_id: str) -> ForkDiff:
+        """Compares two sessions: how far both show the very same records, and where each goes on alone."""
+        return await merging.compare(self._client, left_id, right_id)
+
+    def iter_own_records(self, side: ForkSide) -> AsyncGenerator[Record, None]:
+        """Yields what one side of a diff shows after the common beginning, page by page."""
+        return merging.iter_own(self._client, side)
+
+    async def merge(
+        self,
+        fork_id: str,
+        *,
+        into: str,
+        summarize: Summarize,
+        role: Role = Role.ASSISTANT,
+        request_id: str | None = None,
+    ) -> Merged:
+        """Brings what a fork found back into another session, mostly its source: one summary record at its end.
+
+        ``summarize`` is the summary, or a function that makes it of the fork's records after the common beginning
+        and after what an earlier merge covers; where there are none, nothing changes and the reply says so. The
+        record tells under ``ramet_merge`` in its metadata_json what it covers, as :mod:`ramet.orchestrator.merging`
+        lists. The target refers to the fork where the forest allows it. An archived target is refused first.
+        Repeated with the same ``request_id``, it neither asks ``summarize`` again nor appends again.
+        """
+        with Steps.begin(request_id) as steps:
+            return await merging.merge(self._client, steps, fork_id, into, summarize, role)
 
     async def _relabel(self, session_id: str, label: str, steps: Steps) -> Session:
         """Labels the session's own line, by its version so that none is created where none is."""
@@ -227,13 +260,11 @@ def _options(
     system_prompt: str | None,
     skills: Iterable[str] | None,
 ) -> SessionOptions:
-    if isinstance(tags, str) or isinstance(skills, str):
-        raise TypeError("tags and skills are lists of texts, not one text")
     return SessionOptions(
         session_id=session_id,
         label=label,
-        tags=tuple(tags),
+        tags=texts(tags, "tags"),
         metadata_json=metadata_json,
         system_prompt=system_prompt,
-        skills=None if skills is None else tuple(skills),
+        skills=None if skills is None else texts(skills, "skills"),
     )

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ramet.client import RametError
+from ramet.client.arguments import text
 from ramet.client.calls import new_request_id
 
 __all__ = ["Steps"]
@@ -26,6 +27,8 @@ class Steps:
     @contextmanager
     def begin(cls, request_id: str | None) -> "Iterator[Steps]":
         """Begins an operation, with a new id where none is given; an error of any step then bears the whole's id."""
+        if request_id is not None:
+            text(request_id, "request_id")
         steps = cls(request_id or new_request_id(), repeatable=bool(request_id))
         try:
             yield steps

@@ -6,6 +6,8 @@ Needs the extra ``otlp`` (``pip install "ramet[otlp]"``)::
         trace = await export_diagnosis(client, "diagnosis-1")
     await send_trace("127.0.0.1:4317", trace)
 
+Without asyncio: ``export_diagnosis_blocking`` with a blocking client, and ``send_trace_blocking``.
+
 One trace per diagnosis. Its spans, by operation:
 
 - ``invoke_agent``: the diagnosis, named after its flow, and below it one for each run of an agent. A run is the steps
@@ -25,8 +27,16 @@ try:
 except ImportError as error:
     raise ImportError('ramet.otlp needs the extra "otlp": pip install "ramet[otlp]"') from error
 
-from ramet.otlp.exporting import export_diagnosis
+from ramet.otlp.exporting import export_diagnosis, export_diagnosis_blocking
 from ramet.otlp.ids import span_id_of, trace_id_of
-from ramet.otlp.sending import Rejected, send_trace
+from ramet.otlp.sending import Rejected, send_trace, send_trace_blocking
 
-__all__ = ["Rejected", "export_diagnosis", "send_trace", "span_id_of", "trace_id_of"]
+__all__ = [
+    "Rejected",
+    "export_diagnosis",
+    "export_diagnosis_blocking",
+    "send_trace",
+    "send_trace_blocking",
+    "span_id_of",
+    "trace_id_of",
+]

@@ -7,11 +7,11 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
-from ramet.client import Client
+from ramet.client import BlockingClient, Client
 from ramet.otlp.reading import read_chain
 from ramet.otlp.spans import attributes, spans_of
 
-__all__ = ["export_diagnosis"]
+__all__ = ["export_diagnosis", "export_diagnosis_blocking"]
 
 _SCHEMA = "https://opentelemetry.io/schemas/1.41.0"
 """The conventions whose names the spans bear."""
@@ -36,3 +36,11 @@ async def export_diagnosis(
     request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(resource=resource, scope_spans=[spans])])
     # The same diagnosis is the same bytes.
     return request.SerializeToString(deterministic=True)
+
+
+def export_diagnosis_blocking(
+    client: BlockingClient, session_id: str, *, service_name: str = "ramet", content: bool = False
+) -> bytes:
+    """Reads a diagnosis by a blocking client; else as :func:`export_diagnosis`."""
+    work = export_diagnosis(client.asyncio_client, session_id, service_name=service_name, content=content)
+    return client.loop_thread.run(work)

@@ -16,8 +16,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from ramet.client.channel import open_channel
 from ramet.client.errors import from_rpc_error
+from ramet.client.loop_thread import LoopThread
 
-__all__ = ["Rejected", "send_trace"]
+__all__ = ["Rejected", "send_trace", "send_trace_blocking"]
 
 _Export = grpc.aio.UnaryUnaryMultiCallable[ExportTraceServiceRequest, ExportTraceServiceResponse]
 
@@ -77,6 +78,24 @@ async def send_trace(
             if refused.error_message:
                 messages.append(refused.error_message)
     return Rejected(spans, "; ".join(dict.fromkeys(messages)))
+
+
+def send_trace_blocking(
+    endpoint: str,
+    trace: bytes,
+    *,
+    credentials: grpc.ChannelCredentials | None = None,
+    headers: Sequence[tuple[str, str]] = (),
+    timeout_s: float = 10.0,
+) -> Rejected:
+    """Sends a trace and waits for it; else as :func:`send_trace`. It may be called from any thread."""
+    loop_thread = LoopThread.acquire()
+    try:
+        return loop_thread.run(
+            send_trace(endpoint, trace, credentials=credentials, headers=headers, timeout_s=timeout_s)
+        )
+    finally:
+        loop_thread.release()
 
 
 async def _send(

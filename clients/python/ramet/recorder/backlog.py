@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import monotonic
 
+from ramet.recorder.drafts import Draft, Writer
 from ramet.recorder.values import Report
 
 __all__ = ["Backlog", "Entry"]
@@ -37,9 +38,10 @@ class Entry:
 class Backlog:
     """The queue between agents and the sender; agents wait for nothing but its short lock."""
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, writer: Writer) -> None:
         self._max_bytes = max_bytes
-        self._entries: deque[Entry] = deque()
+        self._writer = writer
+        self._entries: deque[Draft | Entry] = deque()
         self._bytes = 0
         self._under_way = 0
         self._seq = 0
@@ -53,9 +55,8 @@ class Backlog:
         self.changed = threading.Condition(self._lock)
         """Notified whenever counts change that somebody may wait for; its lock guards everything here."""
 
-    def offer(self, kind: str, event: bytes | None) -> bool:
-        """Takes an event, or drops and counts it; returns whether the sender must be woken. None: it cannot be sent."""
-        size = ENTRY_BYTES + len(event or b"")
+    def offer(self, kind: str, draft: Draft | None) -> bool:
+        """Takes an event, or drops and counts it; returns whether the sender must be woken. None: it cannot be made."""
         with self._lock:
             self._recorded += 1
             if self._closed:
@@ -63,45 +64,51 @@ class Backlog:
                 self._dropped[kind] += 1
                 return False
             self._seq += 1
-            if event is None or self._bytes + self._under_way + size > self._max_bytes:
+            if draft is None or self._bytes + self._under_way + draft.size > self._max_bytes:
                 self._dropped[kind] += 1
                 self._drop()
             else:
-                self._entries.append(Entry(self._seq, self._seq, kind, event))
-                self._bytes += size
+                draft.seq = self._seq
+                self._entries.append(draft)
+                self._bytes += draft.size
             asleep, self._asleep = self._asleep, False
             return asleep
 
     def _drop(self) -> None:
         last = self._entries[-1] if self._entries else None
-        if last is not None and last.event is None:
+        if isinstance(last, Entry) and last.event is None:
             last.last_seq = self._seq
         else:
             self._entries.append(Entry(self._seq, self._seq, "", None))
 
     def take(self, max_events: int, max_bytes: int) -> list[Entry]:
-        """Gives the oldest entries to the sender."""
-        taken: list[Entry] = []
+        """Gives the oldest entries to the sender, which writes them here."""
+        taken: list[Draft | Entry] = []
         now, size = monotonic(), 0
         with self.changed:
             while self._entries and len(taken) < max_events:
                 size += self._entries[0].size
                 if taken and size > max_bytes:
                     break
-                entry = self._entries.popleft()
-                entry.taken_at = now
-                taken.append(entry)
-                if entry.event is not None:
-                    self._bytes -= ENTRY_BYTES + entry.size
-        return taken
+                taken.append(each := self._entries.popleft())
+                self._bytes -= _held(each)
+        return [self._written(each, now) for each in taken]
+
+    def _written(self, each: Draft | Entry, now: float) -> Entry:
+        if isinstance(each, Entry):
+            each.taken_at = now
+            return each
+        data = self._writer.write(each)
+        if data is None:
+            self.count_dropped(each.kind)
+        return Entry(each.seq, each.seq, each.kind, data, now)
 
     def put_back(self, entries: Iterable[Entry]) -> None:
         """Takes back what could not be taken care of, in its order."""
         with self.changed:
             for entry in reversed(list(entries)):
                 self._entries.appendleft(entry)
-                if entry.event is not None:
-                    self._bytes += ENTRY_BYTES + entry.size
+                self._bytes += _held(entry)
 
     def sleep(self) -> bool:
         """Says that the sender wants to be woken for the next event; returns whether there is one already."""
@@ -126,9 +133,9 @@ class Backlog:
     def drop_all(self) -> None:
         """Drops and counts what is left; for a process that can neither send nor spool."""
         with self.changed:
-            for entry in self._entries:
-                if entry.event is not None:
-                    self._dropped[entry.kind] += 1
+            for each in self._entries:
+                if isinstance(each, Draft) or each.event is not None:
+                    self._dropped[each.kind] += 1
             self._entries.clear()
             self._bytes = 0
             self.changed.notify_all()
@@ -174,3 +181,9 @@ class Backlog:
 
     def _pending(self) -> int:
         return self._recorded - self._counts["acked"] - self._counts["rejected"] - self._dropped.total()
+
+
+def _held(each: Draft | Entry) -> int:
+    if isinstance(each, Draft):
+        return each.size
+    return ENTRY_BYTES + each.size if each.event is not None else 0

@@ -9,8 +9,11 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from ramet.recorder.drafts import Kept, set_time
 from ramet.recorder.evaluation import QUESTION, found_evaluation
 from ramet.recorder.places import Place, here, move_to
+from ramet.recorder.summaries import input_json, limited, name, output_json, short
+from ramet.recorder.texts import Input, bytes_of, call_size
 from ramet.recorder.values import Status, Usage
 from ramet.telemetry.v1 import telemetry_pb2 as pb
 
@@ -77,7 +80,7 @@ class Diagnosis(AbstractContextManager["Diagnosis"]):
         told = self._error or (error if status is Status.FAILED else None) or ""
         for step in list(self._open.values()):
             step.end(Status.CANCELLED if status is Status.SUCCESS else status, error=told)
-        self.recorder.record("diagnosis_completed", self.session_id, lambda now: self._completed(now, status, told))
+        self.recorder.record("diagnosis_completed", self.session_id, lambda: self._completed(status, told))
 
     async def __aenter__(self) -> Self:
         """Starts the diagnosis and makes it the current one of this task."""
@@ -157,19 +160,21 @@ class Diagnosis(AbstractContextManager["Diagnosis"]):
         """Forgets a step that has ended."""
         self._open.pop(step.key, None)
 
-    def _started(self, _: int) -> pb.Event:
-        texts = self.recorder.texts
-        return pb.Event(
+    def _started(self) -> Kept:
+        query = self.recorder.texts.limited(self._query, "query")
+        return bytes_of(query[0]), lambda: pb.Event(
             diagnosis_started=pb.DiagnosisStarted(
-                query=texts.limited(self._query, "query"),
-                agent_flow=texts.name(self._agent_flow, _AGENT),
+                query=limited(query),
+                agent_flow=name(self._agent_flow, _AGENT),
                 conversation_id=self._conversation_id or "",
             )
         )
 
-    def _completed(self, _: int, status: Status, error: BaseException | str) -> pb.Event:
-        told = self.recorder.texts.error(error) if error else ""
-        return pb.Event(diagnosis_completed=pb.DiagnosisCompleted(status=status.value, error_message=told))
+    def _completed(self, status: Status, error: BaseException | str) -> Kept:
+        told = self.recorder.texts.error(error) if error else ("", 0)
+        return bytes_of(told[0]), lambda: pb.Event(
+            diagnosis_completed=pb.DiagnosisCompleted(status=status.value, error_message=short(told))
+        )
 
 
 class Step:
@@ -194,14 +199,15 @@ class Step:
         self.over = False
         """Whether it has ended."""
         self._index = index
-        self._input = ""
+        self._input: Input | None = None
+        self._input_json = ""
         self._started_ns = 0
         self._clock_ns = 0
 
     def begin(self, messages: object) -> None:
         """Records the start."""
         self._started_ns, self._clock_ns = time.time_ns(), time.perf_counter_ns()
-        self.diagnosis.recorder.record("step_started", self.diagnosis.session_id, lambda _: self._begun(messages))
+        self.diagnosis.recorder.record("step_started", self.diagnosis.session_id, lambda: self._begun(messages))
 
     def end(
         self,
@@ -222,24 +228,18 @@ class Step:
         self.diagnosis.recorder.record(
             "step_completed",
             self.diagnosis.session_id,
-            lambda _: self._ended(status, output, tool_calls, thought, usage or self.usage, error, took_ms),
+            lambda: self._ended(status, output, tool_calls, thought, usage or self.usage, error, took_ms),
         )
 
-    def _same(self) -> dict[str, Any]:
-        texts = self.diagnosis.recorder.texts
-        return {
-            "step_key": self.key,
-            "parent_step_key": self.parent.key if self.parent is not None else "",
-            "step_index": self._index,
-            "agent_name": texts.name(self.agent_name, _AGENT) or "agent",
-            "model_input_json": self._input,
-            "model": texts.name(self.model, _NAME),
-            "provider": texts.name(self.provider, _NAME),
-        }
+    def _begun(self, messages: object) -> Kept:
+        told = self._input = None if messages is None else self.diagnosis.recorder.texts.messages(messages)
+        # These may be found out while the model is called: the start says what is known now.
+        model, provider = self.model, self.provider
 
-    def _begun(self, messages: object) -> pb.Event:
-        self._input = self.diagnosis.recorder.texts.messages(messages) if messages is not None else ""
-        return pb.Event(step_started=pb.StepStarted(**self._same()))
+        def write() -> pb.Event:
+            return pb.Event(step_started=pb.StepStarted(**self._same(model, provider)))
+
+        return told.size if told is not None else 0, write
 
     def _ended(
         self,
@@ -250,28 +250,48 @@ class Step:
         usage: Usage | None,
         error: BaseException | str,
         took_ms: int,
-    ) -> pb.Event:
-        recorder = self.diagnosis.recorder
-        told = recorder.texts.output(output, tool_calls) if output is not None or tool_calls else ""
-        completed = pb.StepCompleted(
-            **self._same(),
-            model_output_json=told,
-            thought=recorder.texts.limited(thought, "thought") if thought else "",
-            has_tool_call=bool(tool_calls),
-            status=status.value,
-            error_message=recorder.texts.error(error) if error else "",
-            duration_ms=took_ms,
-        )
-        set_time(completed.started_at, self._started_ns)
-        if usage is not None:
-            completed.usage.CopyFrom(usage_message(usage))
-        return pb.Event(step_completed=completed)
+    ) -> Kept:
+        texts = self.diagnosis.recorder.texts
+        said = texts.text(output, "model_output") if output is not None or tool_calls else None
+        calls, count = (texts.calls(tool_calls), len(tool_calls)) if tool_calls else ((), 0)
+        thinking = texts.limited(thought, "thought") if thought else None
+        fault = texts.error(error) if error else None
+        model, provider = self.model, self.provider
 
+        def write() -> pb.Event:
+            completed = pb.StepCompleted(
+                **self._same(model, provider),
+                model_output_json=output_json(said, calls, count) if said is not None else "",
+                thought=limited(thinking) if thinking is not None else "",
+                has_tool_call=count > 0,
+                status=status.value,
+                error_message=short(fault) if fault is not None else "",
+                duration_ms=took_ms,
+            )
+            set_time(completed.started_at, self._started_ns)
+            if usage is not None:
+                completed.usage.CopyFrom(usage_message(usage))
+            return pb.Event(step_completed=completed)
 
-def set_time(stamp: Any, at_ns: int) -> None:
-    """Sets a timestamp, in microseconds as servers keep it."""
-    stamp.seconds, rest = divmod(at_ns, 1_000_000_000)
-    stamp.nanos = rest // 1000 * 1000
+        size = self._input.size if self._input is not None else 0
+        for head in (said, thinking, fault):
+            if head is not None:
+                size += bytes_of(head[0])
+        return size + sum(map(call_size, calls)), write
+
+    def _same(self, model: str, provider: str) -> dict[str, Any]:
+        """Writes what the start and the end of a step have in common; it runs on the sender's thread."""
+        if self._input is not None and not self._input_json:
+            self._input_json = input_json(self._input)
+        return {
+            "step_key": self.key,
+            "parent_step_key": self.parent.key if self.parent is not None else "",
+            "step_index": self._index,
+            "agent_name": name(self.agent_name, _AGENT) or "agent",
+            "model_input_json": self._input_json,
+            "model": name(model, _NAME),
+            "provider": name(provider, _NAME),
+        }
 
 
 def usage_message(usage: Usage) -> pb.Usage:

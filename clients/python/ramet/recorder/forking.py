@@ -3,7 +3,8 @@
 gRPC's threads and locks do not survive a fork: measured, a child that calls gRPC after its parent did hangs as a whole,
 or dies. So a recorder in such a child only spools, and on the agent's own thread. Beyond that, gRPC's own handlers of
 forks, which are on by default, kill one child in four or so of a process with an open stream by a segmentation fault,
-without any recorder, too; with GRPC_ENABLE_FORK_SUPPORT=0 in the environment before gRPC is imported, none.
+without any recorder, too; with GRPC_ENABLE_FORK_SUPPORT=0 in the environment before gRPC is imported, none. ``ramet``
+sets it where nobody else has.
 """
 
 import os

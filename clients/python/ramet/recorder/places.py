@@ -4,20 +4,18 @@ import contextvars
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from ramet.recorder.diagnosis import Diagnosis, Step
 
-__all__ = ["Place", "carry", "current_diagnosis", "current_step", "here", "move_to", "nested"]
+__all__ = ["Place", "carry", "current_diagnosis", "current_step", "here", "move_below", "move_to", "nested"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A diagnosis, the step that is current in it, and the step below which new ones are nested at least."""
 
     diagnosis: "Diagnosis"
@@ -50,12 +48,17 @@ def move_to(place: Place | None) -> None:
     _place.set(place)
 
 
+def move_below(place: Place | None) -> None:
+    """Nests the steps that begin from here on under the step that is current in a place."""
+    if place is not None:
+        _place.set(Place(place.diagnosis, place.step, place.step))
+
+
 @contextmanager
 def nested() -> Iterator[None]:
     """Nests steps within the block under the current step, and comes back to it after the block."""
     place = _place.get()
-    if place is not None:
-        _place.set(Place(place.diagnosis, place.step, place.step))
+    move_below(place)
     try:
         yield
     finally:

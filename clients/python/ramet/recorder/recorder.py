@@ -2,7 +2,6 @@
 
 import asyncio
 import atexit
-import itertools
 import logging
 import os
 import sys
@@ -17,12 +16,14 @@ import grpc
 
 import ramet
 from ramet.recorder.backlog import Backlog
-from ramet.recorder.diagnosis import Diagnosis, new_key, set_time
+from ramet.recorder.diagnosis import Diagnosis, new_key
+from ramet.recorder.drafts import DRAFT_BYTES, Draft, Kept, Writer
 from ramet.recorder.feed import Feed
 from ramet.recorder.forking import keep_safe
 from ramet.recorder.sender import Sender, Target
 from ramet.recorder.spool import SpaceSpool
-from ramet.recorder.texts import Mask, Texts
+from ramet.recorder.summaries import limited, short
+from ramet.recorder.texts import Mask, Texts, bytes_of
 from ramet.recorder.values import Limits, Report
 from ramet.telemetry.v1 import telemetry_pb2 as pb
 
@@ -49,7 +50,8 @@ class Recorder:
     It may be used from any thread. A forked child has a recorder of its own in it that begins empty. gRPC does not
     live on in a child whose parent used it before the fork: such a child starts no thread, and brings each event to the
     spool itself, where another process takes it when the child has ended; without a spool it drops and counts it.
-    Set GRPC_ENABLE_FORK_SUPPORT=0 for a process that forks so: gRPC's own handlers may crash the child.
+    gRPC's own handlers of forks may crash such a child: import ``ramet`` before gRPC, which turns them off, or set
+    GRPC_ENABLE_FORK_SUPPORT=0 in the environment.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class Recorder:
         self._limits = limits or Limits()
         self._target = Target(target, space, credentials, f"ramet-recorder/{ramet.__version__}")
         self._space_spool = None if spool is None else SpaceSpool(spool, space, self._limits.spool_bytes)
-        self._told_faults: set[str] = set()
+        self._told_fork = False
         self._begin(may_send=True)
         keep_safe(self)
         atexit.register(_close_at_exit, weakref.ref(self))
@@ -76,8 +78,8 @@ class Recorder:
     def _begin(self, *, may_send: bool) -> None:
         self.producer_id = new_key()
         """Who sends: this process, from its start or fork on."""
-        self._numbers = itertools.count(1)
-        self._backlog = Backlog(self._limits.queue_bytes)
+        self._writer = Writer(self.producer_id, self._limits.event_bytes)
+        self._backlog = Backlog(self._limits.queue_bytes, self._writer)
         self._sender: Sender | None = None
         self._may_send = may_send
         self._keeping = False
@@ -98,14 +100,15 @@ class Recorder:
 
     def feedback(self, session_id: str, source: str, *, useful: bool, comment: str = "") -> None:
         """Records what a source, such as ``user``, says of a diagnosis; its later word replaces the earlier one."""
-        value = pb.FEEDBACK_VALUE_USEFUL if useful else pb.FEEDBACK_VALUE_NOT_USEFUL
-        self.record(
-            "feedback",
-            session_id,
-            lambda _: pb.Event(
-                feedback=pb.Feedback(source=source, value=value, comment=self.texts.short(comment, "comment"))
-            ),
-        )
+
+        def kept() -> Kept:
+            value = pb.FEEDBACK_VALUE_USEFUL if useful else pb.FEEDBACK_VALUE_NOT_USEFUL
+            said = self.texts.short(comment, "comment")
+            return bytes_of(said[0]), lambda: pb.Event(
+                feedback=pb.Feedback(source=source, value=value, comment=short(said))
+            )
+
+        self.record("feedback", session_id, kept)
 
     def self_evaluation(
         self,
@@ -118,42 +121,31 @@ class Recorder:
         tools_accepted: int | None = None,
     ) -> None:
         """Records what the model says of its conclusion; see :meth:`Diagnosis.self_evaluation`."""
-        self.record(
-            "self_evaluation",
-            session_id,
-            lambda _: pb.Event(
+
+        def kept() -> Kept:
+            why = self.texts.limited(reasoning, "reasoning")
+            return bytes_of(why[0]), lambda: pb.Event(
                 self_evaluation=pb.SelfEvaluation(
                     confidence=confidence,
-                    reasoning=self.texts.limited(reasoning, "reasoning"),
+                    reasoning=limited(why),
                     evidence_count=evidence_count,
                     tools_proposed=tools_proposed,
                     tools_accepted=tools_accepted,
                 )
-            ),
-        )
+            )
 
-    def record(self, kind: str, session_id: str, make: Callable[[int], pb.Event]) -> None:
-        """Queues one event; ``make`` gets the time in nanoseconds and returns its body. Never raises, never waits."""
+        self.record("self_evaluation", session_id, kept)
+
+    def record(self, kind: str, session_id: str, keep: Callable[[], Kept]) -> None:
+        """Queues one event, of which ``keep`` returns what is needed to write it later. Never raises, never waits."""
+        draft: Draft | None = None
         try:
-            now = time.time_ns()
-            event = make(now)
-            event.event_id = f"{self.producer_id}.{next(self._numbers)}"
-            event.session_id = session_id
-            set_time(event.occurred_at, now)
-            data: bytes | None = event.SerializeToString()
-            if len(data or b"") > self._limits.event_bytes:
-                data = None
+            size, write = keep()
+            draft = Draft(kind, session_id, time.time_ns(), DRAFT_BYTES + size, write)
         except Exception as fault:  # noqa: BLE001 - whatever an agent hands over, recording it must not break the agent
-            data = None
-            self._tell_fault(kind, fault)
-        if self._backlog.offer(kind, data):
+            self._writer.tell(kind, fault)
+        if self._backlog.offer(kind, draft):
             self._wake()
-
-    def _tell_fault(self, kind: str, fault: Exception) -> None:
-        if kind not in self._told_faults:
-            self._told_faults.add(kind)
-            # Not its text: that may hold what the mask would have taken out.
-            _log.warning("An event of kind %s cannot be made (%s); it is dropped.", kind, type(fault).__name__)
 
     def _wake(self) -> None:
         if not self._may_send:
@@ -175,9 +167,9 @@ class Recorder:
                     size = self._backlog.size
                     self._feed.spill()
                     if not self._feed.spooling:
-                        if not self._told_faults:
+                        if not self._told_fork:
                             _log.warning("A forked child cannot use its parent's gRPC: what is not spooled is dropped.")
-                            self._told_faults.add("fork")
+                            self._told_fork = True
                         self._backlog.drop_all()
                     elif self._backlog.size == size:
                         # The disk has no room; the queue still has.
@@ -198,6 +190,8 @@ class Recorder:
                     return None
                 if self._sender is None:
                     self._sender = sender
+                    # Where nobody holds the recorder any more, nobody can close it.
+                    weakref.finalize(self, _end, sender).atexit = False
             return self._sender
 
     def flush(self, timeout: float = 10.0) -> Report:
@@ -282,6 +276,10 @@ class Recorder:
 
 _inherited: list[object] = []
 """What belongs to the threads of a parent: in a child it must be neither used nor collected."""
+
+
+def _end(sender: Sender) -> None:
+    sender.end(time.monotonic() + _AT_EXIT_S)
 
 
 def _close_at_exit(recorder: "weakref.ref[Recorder]") -> None:

@@ -15,6 +15,7 @@ import grpc
 from ramet.recorder.backlog import Backlog
 from ramet.recorder.feed import Feed
 from ramet.recorder.forking import used_grpc
+from ramet.recorder.loops import new_loop
 from ramet.recorder.spool import SpaceSpool, Spool
 from ramet.recorder.streaming import Stream, StreamFault
 from ramet.recorder.values import Limits
@@ -63,9 +64,11 @@ class Sender:
         self._backlog = backlog
         self._feed = feed
         self._spool = spool
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_loop()
         self._arrived = asyncio.Event()
         self._ending = asyncio.Event()
+        # Its own numbers: the application's draws from the common ones stay what its seed makes them.
+        self._random = random.Random()  # noqa: S311 - spreads the producers, guards nothing
         self._hurry = False
         self._end_at = float("inf")
         self._state = _State.CONNECTING
@@ -97,9 +100,7 @@ class Sender:
         self._call(self._ending.set)
 
     def _call(self, work: Callable[[], object]) -> None:
-        # A loop that is closed has nothing more to do.
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(work)
+        self._loop.call_soon_threadsafe(work)
 
     def _run(self) -> None:
         try:
@@ -197,7 +198,7 @@ class Sender:
             self._enter(_State.WAITING)
             pause = min(self._limits.first_backoff_s * 2 ** min(failures, 20), self._limits.longest_backoff_s)
             self._arrived.set()
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads the producers, guards nothing
+            await asyncio.sleep(pause * self._random.uniform(0.5, 1.0))
 
     def _welcomed(self) -> None:
         self._enter(_State.STREAMING)

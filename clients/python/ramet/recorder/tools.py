@@ -10,8 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-from ramet.recorder.diagnosis import set_time
-from ramet.recorder.places import Place, here, nested
+from ramet.recorder.drafts import Kept, set_time
+from ramet.recorder.places import Place, here, move_below, move_to
+from ramet.recorder.summaries import name as name_of
+from ramet.recorder.summaries import plain_json, preview, short
+from ramet.recorder.texts import PREVIEW_CHARACTERS, bytes_of, plain_size
 from ramet.recorder.values import Layer
 from ramet.telemetry.v1 import telemetry_pb2 as pb
 
@@ -106,7 +109,7 @@ def _layer(l0: int | None, l1: int | None) -> Layer | None:
 
 
 def _recorded(function: Any, *, name: str, max_output: int | None) -> Any:
-    signature = _signature(function)
+    names = _names(function)
     told_name = name or getattr(function, "__name__", "tool")
 
     def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call | None:
@@ -116,7 +119,7 @@ def _recorded(function: Any, *, name: str, max_output: int | None) -> Any:
         return _Call(
             place,
             told_name,
-            _inputs(signature, args, kwargs),
+            _inputs(names, args, kwargs),
             place.diagnosis.key(),
             time.time_ns(),
             time.perf_counter_ns(),
@@ -141,13 +144,14 @@ def _recorded(function: Any, *, name: str, max_output: int | None) -> Any:
                 return await function(*args, **kwargs)
             before = _call.get()
             _call.set(call)
+            move_below(call.place)
             try:
-                with nested():
-                    result = await function(*args, **kwargs)
+                result = await function(*args, **kwargs)
             except BaseException as error:
                 _end(call, error)
                 raise
             finally:
+                move_to(call.place)
                 _call.set(before)
             return returned(call, result)
 
@@ -160,68 +164,83 @@ def _recorded(function: Any, *, name: str, max_output: int | None) -> Any:
             return function(*args, **kwargs)
         before = _call.get()
         _call.set(call)
+        move_below(call.place)
         try:
-            with nested():
-                result = function(*args, **kwargs)
+            result = function(*args, **kwargs)
         except BaseException as error:
             _end(call, error)
             raise
         finally:
+            move_to(call.place)
             _call.set(before)
         return returned(call, result)
 
     return recorded
 
 
-def _signature(function: Any) -> inspect.Signature | None:
+def _names(function: Any) -> tuple[str, ...]:
+    """Returns the names of the arguments that may be given by their position."""
     try:
-        return inspect.signature(function)
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         # Some functions that are written in C tell none.
-        return None
+        return ()
+    return tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
 
 
-def _inputs(signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mapping[str, Any]:
-    names: list[str] = []
-    if signature is not None and args:
-        parameters = list(signature.parameters.values())
-        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+def _inputs(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     named = dict(zip(names, args, strict=False))
     named.pop("self", None)
-    rest = {"args": args[len(names) :]} if len(args) > len(names) else {}
-    return {**named, **rest, **kwargs}
+    if len(args) > len(names):
+        named["args"] = args[len(names) :]
+    named.update(kwargs)
+    return named
 
 
 def _end(call: _Call, error: BaseException | None) -> None:
     diagnosis = call.place.diagnosis
     took_ms = (time.perf_counter_ns() - call.clock_ns) // 1_000_000
-    diagnosis.recorder.record("tool_completed", diagnosis.session_id, lambda _: _completed(call, error, took_ms))
+    diagnosis.recorder.record("tool_completed", diagnosis.session_id, lambda: _completed(call, error, took_ms))
 
 
-def _completed(call: _Call, error: BaseException | None, took_ms: int) -> pb.Event:
-    texts = call.place.diagnosis.recorder.texts
-    completed = pb.ToolCompleted(
-        invocation_key=call.key,
-        step_key=call.place.step.key if call.place.step is not None else "",
-        tool_name=texts.name(call.name, _TOOL) or "tool",
-        input_params_json=texts.json(call.inputs, "input_params"),
-        is_truncated=call.truncated,
-        success=error is None,
-        duration_ms=took_ms,
-    )
-    set_time(completed.started_at, call.started_ns)
+def _completed(call: _Call, error: BaseException | None, took_ms: int) -> Kept:
+    place, texts, truncated = call.place, call.place.diagnosis.recorder.texts, call.truncated
+    inputs = texts.plain(call.inputs, "input_params")
+    retrieval, details = call.retrieval, texts.plain(call.details, "retrieval") if call.details else None
+    fault = output = None
     if error is not None:
         stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
-        completed.error_message = "cancelled" if stopped else texts.error(error)
+        fault = ("cancelled", 9) if stopped else texts.error(error)
     if error is None or call.noted:
         whole = _text(call.output)
-        completed.output_preview = texts.preview(whole, "output")
-        completed.output_length = len(whole)
-    if call.retrieval is not None:
-        completed.retrieval.CopyFrom(call.retrieval)
-        if call.details:
-            completed.retrieval.details_json = texts.json(call.details, "retrieval")
-    return pb.Event(tool_completed=completed)
+        output, length = texts.head(whole, "output", PREVIEW_CHARACTERS), len(whole)
+
+    def write() -> pb.Event:
+        completed = pb.ToolCompleted(
+            invocation_key=call.key,
+            step_key=place.step.key if place.step is not None else "",
+            tool_name=name_of(call.name, _TOOL) or "tool",
+            input_params_json=plain_json(inputs),
+            is_truncated=truncated,
+            success=fault is None,
+            error_message=short(fault) if fault is not None else "",
+            duration_ms=took_ms,
+        )
+        set_time(completed.started_at, call.started_ns)
+        if output is not None:
+            completed.output_preview = preview(output)
+            completed.output_length = length
+        if retrieval is not None:
+            completed.retrieval.CopyFrom(retrieval)
+            if details:
+                completed.retrieval.details_json = plain_json(details)
+        return pb.Event(tool_completed=completed)
+
+    size = plain_size(inputs) + (plain_size(details) if details else 0)
+    for head in (fault, output):
+        if head is not None:
+            size += bytes_of(head[0])
+    return size, write
 
 
 def _text(output: object) -> str:

@@ -1,11 +1,13 @@
 """SessionStorage, a short method per RPC: message in, rule called, message out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 from ramet.session.v1 import session_pb2 as pb
 from ramet_server import __version__
 from ramet_server.domain.call import Call
 from ramet_server.domain.limits import Limits
+from ramet_server.serving.gathering import Gathered
 from session_service.convert import histories, records, sessions, slots
 from session_service.convert.requests import mutation
 from session_service.rules.contexts import ContextRules
@@ -49,6 +51,18 @@ class SessionStorageServicer:
         self._diffs = diffs
         self._limits = limits
         self._schema_revision = schema_revision
+
+    @cached_property
+    def gathers(self) -> Mapping[str, Gathered]:
+        """Methods whose calls are done together; see ``ramet_server.serving.gathering``."""
+        return {
+            "AppendRecords": Gathered(
+                lane=lambda request: request.session_id,
+                read=lambda request: (mutation("AppendRecords", request), records.append(request)),
+                run=self._records.append_together,
+                write=records.appended_message,
+            )
+        }
 
     def GetSession(self, request: pb.GetSessionRequest, call: Call) -> pb.Session:
         """Reads the metadata of one session."""

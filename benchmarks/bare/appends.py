@@ -56,7 +56,9 @@ class _MySqlLog:
 
 class _SqliteLog:
     def __init__(self, url: str) -> None:
-        self._connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
+        self._connection = sqlite3.connect(
+            url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False
+        )
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("DROP TABLE IF EXISTS bare_record")
@@ -86,7 +88,7 @@ class _Appends:
         self._waiting.append((raw, reply))
         if not self._busy:
             self._busy = True
-            loop.create_task(self._work())
+            self._task = loop.create_task(self._work())
         return await reply
 
     async def _work(self) -> None:

@@ -1,6 +1,6 @@
 """The bare echo: what gRPC in Python costs before anything is done.
 
-    python -m benchmarks.bare.echo --listen 127.0.0.1:0
+python -m benchmarks.bare.echo --listen 127.0.0.1:0
 """
 
 import argparse

@@ -18,7 +18,7 @@ async def serve(listen: str, behave: Behaviour) -> None:
     """Serves until SIGTERM; tells on standard output where."""
     server = grpc.aio.server(options=_OPTIONS)
     _, service, method = METHOD.split("/")
-    handler = grpc.unary_unary_rpc_method_handler(behave)
+    handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(behave)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: handler}),))
     port = server.add_insecure_port(listen)
     await server.start()

@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import Semaphore
@@ -17,6 +17,7 @@ from ramet_server.database.backend import Backend
 from ramet_server.database.engine import WATCH, open_engine
 from ramet_server.database.faults import Fault, classify, refusal
 from ramet_server.database.interrupter import Interrupter, Watch
+from ramet_server.database.prepared import Bound, Row
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import OutcomeUnknown, Overloaded, RametError
 
@@ -70,6 +71,20 @@ class Database:
         """
         return self._retried(call, partial(self._write_once, call, fn))
 
+    def write_in_two_trips(
+        self,
+        call: Call,
+        reads: Callable[[Connection], Sequence[Bound]],
+        then: Callable[[Connection, Sequence[Sequence[Row]]], tuple[T, Sequence[Bound]]],
+    ) -> T:
+        """Runs a transaction in two trips: its first reads, and its last statements with the COMMIT.
+
+        ``then`` makes of the rows a result and those statements; without any, nothing is committed. As
+        with ``write`` it may run more than once. Raises also RowsHeld where a read that must not wait
+        met a lock, and KeyTaken where a unique key of the statements is taken; nothing was changed then.
+        """
+        return self._retried(call, partial(self._two_trips_once, call, reads, then))
+
     def forget_deleted(self, call: Call) -> None:
         """Removes what the database keeps of erased text beside its tables, where a statement can do that.
 
@@ -113,18 +128,50 @@ class Database:
         with self.backend.turn(call), self._slot(call), self._unit(call) as (connection, watch):
             self.backend.begin_write(connection, call)
             result = fn(connection)
-            # From here on nothing may hit the connection: a COMMIT that is interrupted tells nothing.
-            watch.end()
-            call.check()
-            try:
-                connection.commit()
-            except DBAPIError as error:
-                fault = classify(error)
-                if fault in (Fault.RACE, Fault.NO_WRITES):
-                    raise
-                _log.warning("A COMMIT ended in an error, so its outcome is unknown: %s", error)
-                raise OutcomeUnknown("The connection was lost while the change was being committed.") from error
+            self._commit(call, watch, lambda reached: _plainly(connection, reached))
             return result
+
+    def _two_trips_once(
+        self,
+        call: Call,
+        reads: Callable[[Connection], Sequence[Bound]],
+        then: Callable[[Connection, Sequence[Sequence[Row]]], tuple[T, Sequence[Bound]]],
+    ) -> T:
+        with self.backend.turn(call), self._slot(call), self._unit(call) as (connection, watch):
+            first = reads(connection)
+            try:
+                raw = self.backend.begin_with(connection, call, first)
+            except DBAPIError as error:
+                if classify(error) is Fault.RACE:
+                    raise RowsHeld from error
+                raise
+            rows = [each.read(found) for each, found in zip(first, raw, strict=True)]
+            result, changes = then(connection, rows)
+            if changes:
+                self._commit(call, watch, partial(self.backend.commit_with, connection, changes))
+            return result
+
+    def _commit(self, call: Call, watch: Watch, commit: Callable[[Callable[[], None]], None]) -> None:
+        # From here on nothing may hit the connection: a COMMIT that is interrupted tells nothing.
+        watch.end()
+        call.check()
+        committing = False
+
+        def reached() -> None:
+            nonlocal committing
+            committing = True
+
+        try:
+            commit(reached)
+        except DBAPIError as error:
+            fault = classify(error)
+            if fault is Fault.DUPLICATE and not committing:
+                raise KeyTaken from error
+            # A server that is lost may have got the COMMIT along with what came before it.
+            if fault in (Fault.RACE, Fault.NO_WRITES) or not (committing or fault is Fault.LOST):
+                raise
+            _log.warning("A COMMIT ended in an error, so its outcome is unknown: %s", error)
+            raise OutcomeUnknown("The connection was lost while the change was being committed.") from error
 
     def _ping_once(self, call: Call) -> None:
         with self._unit(call) as (connection, _):
@@ -171,6 +218,19 @@ class Database:
         connection.info.pop(WATCH, None)
         if watch.interrupted and self.backend.drops_interrupted:
             connection.invalidate()
+
+
+class RowsHeld(Exception):
+    """Says that another transaction holds a row which this one would not wait for; it never reaches a client."""
+
+
+class KeyTaken(Exception):
+    """Says that a unique key is taken, so that nothing was committed; it never reaches a client."""
+
+
+def _plainly(connection: Connection, reached: Callable[[], None]) -> None:
+    reached()
+    connection.commit()
 
 
 class _MayRetry(Exception):

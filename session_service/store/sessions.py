@@ -17,7 +17,7 @@ from session_service.rules.spans import Span
 from session_service.rules.values import DeletedSession, Session, Status, View
 from session_service.store.listing import examine
 
-_COLUMNS = {
+COLUMNS = {
     "session_id": session.c.session_id,
     "origin": session.c.origin,
     "label": session.c.label,
@@ -43,10 +43,10 @@ _KEYS = and_(
     session.c.space_id == _IN_SPACE,
     session.c.session_id.in_(bindparam("of_sessions", expanding=True, type_=session.c.session_id.type)),
 )
-_GET = select(*_COLUMNS.values()).where(_KEY)
+_GET = select(*COLUMNS.values()).where(_KEY)
 _LOCK = _GET.with_for_update()
 _SHARE = _GET.with_for_update(read=True)
-_GET_MANY = select(*_COLUMNS.values()).where(_KEYS)
+_GET_MANY = select(*COLUMNS.values()).where(_KEYS)
 _SAVE = update(session).where(_KEY)
 _DELETE = delete(session).where(_KEY)
 _TAGS = select(session_tag.c.tag).where(session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION)
@@ -165,7 +165,7 @@ class SqlSessions:
 
     def insert(self, new: Session) -> None:
         """Stores a new session with its tags; raises SessionExists where its id is taken."""
-        values = {column.name: getattr(new, name) for name, column in _COLUMNS.items()}
+        values = {column.name: getattr(new, name) for name, column in COLUMNS.items()}
         try:
             self._connection.execute(insert(session), {"space_id": self._space, **values})
         except IntegrityError as error:
@@ -178,7 +178,7 @@ class SqlSessions:
         """Stores what differs of a locked session, tags included."""
         values = {
             column.name: getattr(after, name)
-            for name, column in _COLUMNS.items()
+            for name, column in COLUMNS.items()
             if getattr(after, name) != getattr(before, name)
         }
         if values:

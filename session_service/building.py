@@ -2,8 +2,10 @@
 
 from ramet_server.database import schema
 from ramet_server.database.database import Database
+from ramet_server.database.verifying import SqlVerifyStore
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
+from ramet_server.serving.watch_hub import WatchHub
 from session_service.rules.contexts import ContextRules
 from session_service.rules.deletion import DeletionRules
 from session_service.rules.diffs import DiffRules
@@ -14,8 +16,14 @@ from session_service.rules.sessions import SessionRules
 from session_service.rules.slots import SlotRules
 from session_service.rules.sweeping import SweepRules
 from session_service.rules.trimming import TrimRules
+from session_service.rules.verifying import VerifyRules
+from session_service.rules.verifying.ports import Audit
+from session_service.rules.watching import WatchRules
 from session_service.servicer import SessionStorageServicer
+from session_service.store.audit import SqlAudit
+from session_service.store.sessions import HISTORY
 from session_service.store.unit import SqlStore
+from session_service.watching import RecordWatches
 
 
 def build(database: Database, limits: Limits, clock: Clock) -> SessionStorageServicer:
@@ -32,9 +40,17 @@ def build(database: Database, limits: Limits, clock: Clock) -> SessionStorageSer
         contexts=ContextRules(store),
         forks=ForkRules(store, limits, clock),
         diffs=DiffRules(store),
+        watches=_watches(database, store, limits),
         limits=limits,
         schema_revision=schema.head(),
     )
+
+
+def _watches(database: Database, store: SqlStore, limits: Limits) -> RecordWatches:
+    rules = WatchRules(store)
+    hub = WatchHub(rules.stands, limits.watch_poll_seconds)
+    database.moved.listen(HISTORY, hub.moved)
+    return RecordWatches(rules, hub)
 
 
 def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
@@ -42,3 +58,8 @@ def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
     store = SqlStore(database, clock, limits.request_id_hours)
     erasure = ErasureRules(store, clock)
     return SweepRules(store, DeletionRules(store, clock, erasure), erasure)
+
+
+def build_verify(database: Database, clock: Clock) -> VerifyRules:
+    """Returns the service's part of a verification."""
+    return VerifyRules(SqlVerifyStore[Audit](database, SqlAudit), clock)

@@ -1,6 +1,7 @@
 """SessionStorage, a short method per RPC: message in, rule called, message out."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
 from functools import cached_property
 
 from ramet.session.v1 import session_pb2 as pb
@@ -8,6 +9,7 @@ from ramet_server import __version__
 from ramet_server.domain.call import Call
 from ramet_server.domain.limits import Limits
 from ramet_server.serving.gathering import Gathered
+from ramet_server.serving.workers import Workers
 from session_service.convert import histories, records, sessions, slots
 from session_service.convert.requests import mutation
 from session_service.rules.contexts import ContextRules
@@ -20,10 +22,11 @@ from session_service.rules.sessions import SessionRules
 from session_service.rules.slots import SlotRules
 from session_service.rules.trimming import TrimRules
 from session_service.rules.values import SlotName, Status
+from session_service.watching import RecordWatches
 
 
 class SessionStorageServicer:
-    """Answers the RPCs of sessions; WatchRecords and Transact are not served yet."""
+    """Answers the RPCs of sessions; Transact is not served yet."""
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class SessionStorageServicer:
         contexts: ContextRules,
         forks: ForkRules,
         diffs: DiffRules,
+        watches: RecordWatches,
         limits: Limits,
         schema_revision: str,
     ) -> None:
@@ -49,6 +53,7 @@ class SessionStorageServicer:
         self._contexts = contexts
         self._forks = forks
         self._diffs = diffs
+        self._watches = watches
         self._limits = limits
         self._schema_revision = schema_revision
 
@@ -124,6 +129,15 @@ class SessionStorageServicer:
         """Erases the content of one record."""
         change = mutation("EraseRecord", request)
         return records.record_message(self._erasure.erase_record(call, change, request.session_id, request.seq))
+
+    async def WatchRecords(
+        self, request: pb.WatchRecordsRequest, call: Call, workers: Workers
+    ) -> AsyncIterator[pb.WatchRecordsResponse]:
+        """Streams records as they are committed."""
+        after_seq = request.after_seq if request.HasField("after_seq") else None
+        async with aclosing(self._watches.follow(request.session_id, after_seq, call, workers)) as messages:
+            async for message in messages:
+                yield message
 
     def GetSystemPrompt(self, request: pb.GetSystemPromptRequest, call: Call) -> pb.Slot:
         """Reads the slot systemPrompt."""

@@ -2,6 +2,7 @@
 
 from ramet_server.database import schema
 from ramet_server.database.database import Database
+from ramet_server.database.verifying import SqlVerifyStore
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from telemetry.answers_servicer import AnswersServicer
@@ -16,8 +17,11 @@ from telemetry.rules.retention import RetentionRules
 from telemetry.rules.row_ids import RowIds
 from telemetry.rules.tailing import TailRules
 from telemetry.rules.tools import ToolRules
+from telemetry.rules.verifying import VerifyRules
+from telemetry.rules.verifying.ports import Audit
 from telemetry.servicer import TelemetryServicer
 from telemetry.store.answers import SqlAnswersStore
+from telemetry.store.audit import SqlAudit
 from telemetry.store.retention import SqlRetentionStore
 from telemetry.store.sweeping import SqlSweep
 from telemetry.store.unit import SqlStore
@@ -33,6 +37,11 @@ def build_sweep(database: Database, limits: Limits, clock: Clock) -> RetentionRu
     """Returns the service's part of the background sweep."""
     notes = SqlSweep(database, clock, limits.request_id_hours)
     return RetentionRules(SqlRetentionStore(database), notes, limits, clock)
+
+
+def build_verify(database: Database) -> VerifyRules:
+    """Returns the service's part of a verification."""
+    return VerifyRules(SqlVerifyStore[Audit](database, SqlAudit))
 
 
 def _ingest(database: Database, limits: Limits, clock: Clock) -> IngestServicer:

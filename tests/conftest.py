@@ -14,7 +14,9 @@ from tests.harness import sqlite
 from tests.harness.mariadb import MariaDb
 
 # Before any test imports the suites of the kit, so that their assertions tell what they compared.
-pytest.register_assert_rewrite("tests.conformance.refusing", "tests.conformance.session", "tests.conformance.tree")
+pytest.register_assert_rewrite(
+    "tests.conformance.refusing", "tests.conformance.session", "tests.conformance.telemetry", "tests.conformance.tree"
+)
 
 BACKENDS = [pytest.param("sqlite"), pytest.param("mariadb", marks=pytest.mark.mariadb)]
 """Each backend that runs here, as parameters of a fixture."""

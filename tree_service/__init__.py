@@ -1,6 +1,6 @@
 """SessionTree: the shape of the forest, and the frozen config of each node."""
 
-from tree_service.building import build, build_sweep
+from tree_service.building import build, build_sweep, build_verify
 from tree_service.servicer import SessionTreeServicer
 
-__all__ = ["SessionTreeServicer", "build", "build_sweep"]
+__all__ = ["SessionTreeServicer", "build", "build_sweep", "build_verify"]

@@ -2,6 +2,7 @@
 
 from ramet_server.database import schema
 from ramet_server.database.database import Database
+from ramet_server.database.verifying import SqlVerifyStore
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from tree_service.rules.configs import ConfigRules
@@ -12,8 +13,11 @@ from tree_service.rules.moves import MoveRules
 from tree_service.rules.nodes import NodeRules
 from tree_service.rules.refs import RefRules
 from tree_service.rules.sweeping import SweepRules
+from tree_service.rules.verifying import VerifyRules
+from tree_service.rules.verifying.ports import Audit
 from tree_service.servicer import SessionTreeServicer
 from tree_service.store import SqlBacklog, TreeStore
+from tree_service.store.audit import SqlAudit
 
 
 def build(database: Database, limits: Limits, clock: Clock) -> SessionTreeServicer:
@@ -35,3 +39,8 @@ def build(database: Database, limits: Limits, clock: Clock) -> SessionTreeServic
 def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:
     """Returns the service's part of the background sweep."""
     return SweepRules(TreeStore(database, limits, clock), SqlBacklog(database), limits, clock)
+
+
+def build_verify(database: Database, limits: Limits, clock: Clock) -> VerifyRules:
+    """Returns the service's part of a verification."""
+    return VerifyRules(SqlVerifyStore[Audit](database, SqlAudit), limits, clock)

@@ -13,6 +13,7 @@ _COMMANDS = {
     "telemetry": "ramet_server.commands.serve:serve_telemetry",
     "migrate": "ramet_server.commands.migrate:migrate",
     "sweep": "ramet_server.commands.sweep:sweep",
+    "verify": "ramet_server.commands.verify:verify",
     "health": "ramet_server.commands.ask_health:health",
 }
 

@@ -17,6 +17,7 @@ from ramet_server.database.backend import Backend
 from ramet_server.database.engine import WATCH, open_engine
 from ramet_server.database.faults import Fault, classify, refusal
 from ramet_server.database.interrupter import Interrupter, Watch
+from ramet_server.database.moved import Moved, forget, taken
 from ramet_server.database.prepared import Bound, Row
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import OutcomeUnknown, Overloaded, RametError
@@ -42,6 +43,8 @@ class Database:
         self.backend = backend
         self.pool_size = engine.pool.size()
         """Units of work that can run at once."""
+        self.moved = Moved()
+        """Tells what this process commits."""
         self._slots = Semaphore(self.pool_size)
         self._interrupter = Interrupter()
 
@@ -79,11 +82,12 @@ class Database:
     ) -> T:
         """Runs a transaction in two trips: its first reads, and its last statements with the COMMIT.
 
-        ``then`` makes of the rows a result and those statements; without any, nothing is committed. As
-        with ``write`` it may run more than once. Raises also RowsHeld where a read that must not wait
-        met a lock, and KeyTaken where a unique key of the statements is taken; nothing was changed then.
+        ``then`` makes of the rows a result and those statements; without any, nothing is committed. It
+        may run more than once, but only a lost connection is tried again. Raises what ``write`` raises,
+        RowsHeld where a read that must not wait met a lock, and KeyTaken where a unique key of the
+        statements is taken; nothing was changed then.
         """
-        return self._retried(call, partial(self._two_trips_once, call, reads, then))
+        return self._retried(call, partial(self._two_trips_once, call, reads, then), races=False)
 
     def forget_deleted(self, call: Call) -> None:
         """Removes what the database keeps of erased text beside its tables, where a statement can do that.
@@ -96,13 +100,13 @@ class Database:
         """Returns if the database answers before the call's deadline; never waits behind units of work."""
         self._retried(call, partial(self._ping_once, call))
 
-    def _retried(self, call: Call, attempt: Callable[[], T]) -> T:
+    def _retried(self, call: Call, attempt: Callable[[], T], *, races: bool = True) -> T:
         lost = False
         for number in range(1, _ATTEMPTS + 1):
             try:
                 return attempt()
             except _MayRetry as error:
-                if number == _ATTEMPTS or (error.lost and lost):
+                if number == _ATTEMPTS or (lost if error.lost else not races):
                     raise refusal(error.cause) from error.cause
                 lost = lost or error.lost
                 cause = error.cause
@@ -127,8 +131,9 @@ class Database:
     def _write_once(self, call: Call, fn: Callable[[Connection], T]) -> T:
         with self.backend.turn(call), self._slot(call), self._unit(call) as (connection, watch):
             self.backend.begin_write(connection, call)
+            forget(connection)
             result = fn(connection)
-            self._commit(call, watch, lambda reached: _plainly(connection, reached))
+            self._commit(call, connection, watch, lambda reached: _plainly(connection, reached))
             return result
 
     def _two_trips_once(
@@ -138,6 +143,7 @@ class Database:
         then: Callable[[Connection, Sequence[Sequence[Row]]], tuple[T, Sequence[Bound]]],
     ) -> T:
         with self.backend.turn(call), self._slot(call), self._unit(call) as (connection, watch):
+            forget(connection)
             first = reads(connection)
             try:
                 raw = self.backend.begin_with(connection, call, first)
@@ -148,10 +154,12 @@ class Database:
             rows = [each.read(found) for each, found in zip(first, raw, strict=True)]
             result, changes = then(connection, rows)
             if changes:
-                self._commit(call, watch, partial(self.backend.commit_with, connection, changes))
+                self._commit(call, connection, watch, partial(self.backend.commit_with, connection, changes))
             return result
 
-    def _commit(self, call: Call, watch: Watch, commit: Callable[[Callable[[], None]], None]) -> None:
+    def _commit(
+        self, call: Call, connection: Connection, watch: Watch, commit: Callable[[Callable[[], None]], None]
+    ) -> None:
         # From here on nothing may hit the connection: a COMMIT that is interrupted tells nothing.
         watch.end()
         call.check()
@@ -172,6 +180,7 @@ class Database:
                 raise
             _log.warning("A COMMIT ended in an error, so its outcome is unknown: %s", error)
             raise OutcomeUnknown("The connection was lost while the change was being committed.") from error
+        self.moved.tell(taken(connection))
 
     def _ping_once(self, call: Call) -> None:
         with self._unit(call) as (connection, _):

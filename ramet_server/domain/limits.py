@@ -53,6 +53,10 @@ class Limits:
     """One batch of events, in bytes."""
     max_inbox_bytes: int = 8 * _MIB
     """What one stream of events may have under way unacknowledged, in bytes."""
+    watch_poll_seconds: float = 0.5
+    """Time between two looks at what is watched, in seconds; what a server commits itself is told at once."""
+    tree_change_days: int = 7
+    """Days for which changes of the forest are kept for those who resume a watch; 0 is for ever."""
     abandoned_after_seconds: int = 900
     """Silence after which a running diagnosis shows as ABANDONED, in seconds."""
     retention: Retention = field(default_factory=Retention)

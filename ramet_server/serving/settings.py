@@ -58,6 +58,14 @@ class Settings:
     )
     request_id_hours: int = _setting(24, _COUNT, "Hours for which a request_id is remembered.")
     await_content_seconds: int = _setting(600, _COUNT, "Age at which a node still without content is swept.")
+    tree_change_days: int = _setting(
+        7, click.IntRange(min=0), "Days for which changes of the forest are kept for watches; 0 for ever."
+    )
+    watch_poll_seconds: float = _setting(
+        0.5,
+        click.FloatRange(min=0.01),
+        "Time between two looks at what is watched; only changes of other servers wait for one.",
+    )
     telemetry_abandoned_seconds: int = _setting(
         900, _COUNT, "Silence after which a running diagnosis shows as abandoned."
     )
@@ -81,6 +89,8 @@ class Settings:
         return Limits(
             request_id_hours=self.request_id_hours,
             await_content_seconds=self.await_content_seconds,
+            tree_change_days=self.tree_change_days,
+            watch_poll_seconds=self.watch_poll_seconds,
             abandoned_after_seconds=self.telemetry_abandoned_seconds,
             # A batch as large as it may be must fit into a message.
             max_batch_bytes=min(Limits.max_batch_bytes, self.max_message_bytes * 3 // 4),

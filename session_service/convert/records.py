@@ -9,6 +9,7 @@ from session_service.rules.appending import Append, Appended
 from session_service.rules.records import RecordPage, RecordQuery
 from session_service.rules.trimming import Trim, Trimmed, Truncate
 from session_service.rules.values import NewRecord, Record, Role, ToolCall
+from session_service.rules.watching import News
 
 _ROLES = {
     pb.ROLE_SYSTEM: Role.SYSTEM,
@@ -115,6 +116,15 @@ def page_message(page: RecordPage) -> pb.ListRecordsResponse:
         next_page_token=page.next_page_token,
         head_seq=page.head_seq,
         floor_seq=page.floor_seq,
+    )
+
+
+def news_message(news: News) -> pb.WatchRecordsResponse:
+    """Writes what a watcher is told."""
+    return pb.WatchRecordsResponse(
+        records=record_messages(news.records),
+        through_seq=news.position.through_seq,
+        rewound_to_seq=news.rewound_to_seq,
     )
 
 

@@ -57,6 +57,6 @@ class DeletionRules:
         unit.spans.delete(session.origin)
         unit.marks.remove(session.origin, 0, spans.OPEN_END)
         unit.slots.delete(session.session_id)
-        unit.sessions.delete(session.session_id)
+        unit.sessions.delete(session)
         unit.sessions.note_deleted(session.session_id, self._clock.now())
         return released

@@ -73,8 +73,12 @@ class Sessions(SessionRows, Protocol):
         """Returns the session without its tags; nobody can write it until this unit ends."""
         ...
 
-    def delete(self, session_id: str) -> None:
+    def delete(self, session: Session) -> None:
         """Removes the row and its tags."""
+        ...
+
+    def stands(self, origins: Collection[str]) -> Mapping[str, tuple[int, int]]:
+        """Returns head and floor of the sessions, of any space, that began as one of these and still are."""
         ...
 
     def note_deleted(self, session_id: str, now: datetime) -> None:

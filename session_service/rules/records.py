@@ -14,15 +14,13 @@ from ramet_server.domain.paging import PageToken, check_page_size, query_fingerp
 from ramet_server.domain.sharing import ALONE, Alone, Member, together
 from session_service.rules import requests, spans
 from session_service.rules.appending import Append, Appended, append_in, check_append
+from session_service.rules.filling import Room, fill
 from session_service.rules.outcomes import number_in
 from session_service.rules.ports import ContentUnit, Store, UnitOfWork
 from session_service.rules.spans import Span
 from session_service.rules.values import Record, Role, View
 
 MAX_OFFSET = 1_000_000
-
-_DIRECT_BYTES = 8 * 1024 * 1024
-"""Pages that cannot be larger are read in one query; before larger ones the sizes are read first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,7 @@ class PageReader:
             raise InvalidField(f"offset must be at most {MAX_OFFSET}.", field="offset")
         self._query = query
         self._limit = check_page_size(query.page_size, limits.default_page_size, limits.max_page_size)
-        self._max_bytes = limits.max_page_bytes
+        self._room = Room(self._limit, limits.max_page_bytes)
         self._fingerprint = query_fingerprint(
             "ListRecords",
             space,
@@ -184,33 +182,10 @@ class PageReader:
 
     def _filled(self, unit: ContentUnit, view: View, shown: Sequence[Span]) -> RecordPage | None:
         query = self._query
-        wanted = self._limit + 1
-        if not query.roles:
-            shown = spans.take(shown, wanted, descending=query.descending)
-        if wanted * view.max_record_bytes <= _DIRECT_BYTES:
-            records = unit.records.read(shown, wanted, descending=query.descending, roles=query.roles)
-            fitting = self._fitting([record.size_bytes for record in records])
-            complete, page = len(records), records[:fitting]
-        else:
-            sizes = unit.records.sizes(shown, wanted, descending=query.descending, roles=query.roles)
-            fitting = self._fitting([size for _, size in sizes])
-            complete, page = len(sizes), []
-            if fitting:
-                ends = sizes[0][0], sizes[fitting - 1][0]
-                part = spans.clip(shown, min(ends), max(ends))
-                page = unit.records.read(part, fitting, descending=query.descending, roles=query.roles)
-        if (not query.roles and complete != min(wanted, spans.count(shown))) or len(page) != fitting:
+        page = fill(unit.records, view, shown, self._room, descending=query.descending, roles=query.roles)
+        if page is None:
             return None
         token = ""
-        if complete > fitting:
-            token = PageToken(self._fingerprint, (view.origin, page[-1].seq)).encode()
-        return RecordPage(page, token, view.head_seq, view.floor_seq)
-
-    def _fitting(self, sizes: Sequence[int]) -> int:
-        """Returns how many of the records go on the page: at least one, where there is one."""
-        room = self._max_bytes
-        for place, size in enumerate(sizes[: self._limit]):
-            room -= size
-            if room < 0 and place:
-                return place
-        return min(len(sizes), self._limit)
+        if page.more:
+            token = PageToken(self._fingerprint, (view.origin, page.records[-1].seq)).encode()
+        return RecordPage(page.records, token, view.head_seq, view.floor_seq)

@@ -10,12 +10,16 @@ from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, delete
 from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
+from ramet_server.database.moved import note
 from ramet_server.database.tables.session import deleted_session, history_span, session, session_tag
 from ramet_server.domain.errors import SessionExists
 from session_service.rules.session_queries import Examined, SessionQuery
 from session_service.rules.spans import Span
 from session_service.rules.values import DeletedSession, Session, Status, View
 from session_service.store.listing import examine
+
+HISTORY = "history"
+"""The kind of topic under which it is told that a session's history moved; the key is its origin."""
 
 COLUMNS = {
     "session_id": session.c.session_id,
@@ -49,6 +53,9 @@ _SHARE = _GET.with_for_update(read=True)
 _GET_MANY = select(*COLUMNS.values()).where(_KEYS)
 _SAVE = update(session).where(_KEY)
 _DELETE = delete(session).where(_KEY)
+_STANDS = select(session.c.origin, session.c.head_seq, session.c.floor_seq).where(
+    session.c.origin.in_(bindparam("origins", expanding=True, type_=session.c.origin.type))
+)
 _TAGS = select(session_tag.c.tag).where(session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION)
 _DELETE_TAGS = delete(session_tag).where(session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION)
 _TAGS_OF_MANY = select(session_tag.c.session_id, session_tag.c.tag).where(
@@ -183,14 +190,22 @@ class SqlSessions:
         }
         if values:
             self._connection.execute(_SAVE, values | self._key(before.session_id))
+        if (after.head_seq, after.floor_seq) != (before.head_seq, before.floor_seq):
+            note(self._connection, HISTORY, before.origin)
         if after.tags != before.tags:
             self._remove_tags(before.session_id, set(before.tags) - set(after.tags))
             self._add_tags(before.session_id, sorted(set(after.tags) - set(before.tags)))
 
-    def delete(self, session_id: str) -> None:
+    def delete(self, gone: Session) -> None:
         """Removes the row and its tags."""
-        self._connection.execute(_DELETE_TAGS, self._key(session_id))
-        self._connection.execute(_DELETE, self._key(session_id))
+        self._connection.execute(_DELETE_TAGS, self._key(gone.session_id))
+        self._connection.execute(_DELETE, self._key(gone.session_id))
+        note(self._connection, HISTORY, gone.origin)
+
+    def stands(self, origins: Collection[str]) -> Mapping[str, tuple[int, int]]:
+        """Returns head and floor of the sessions, of any space, that began as one of these and still are."""
+        rows = self._connection.execute(_STANDS, {"origins": list(origins)})
+        return {row.origin: (row.head_seq, row.floor_seq) for row in rows}
 
     def note_deleted(self, session_id: str, now: datetime) -> None:
         """Notes for the sweep that the session was deleted; a later time replaces an earlier one."""

@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ramet_server.database.database import Database, KeyTaken, RowsHeld
 from ramet_server.database.faults import Fault, classify
+from ramet_server.database.moved import note
 from ramet_server.database.prepared import Bound, Prepared, Row
 from ramet_server.database.request_log import INSERT_LOGGED, log_row, logged_ids
 from ramet_server.database.tables.session import broken_group, record, session, session_tag
@@ -29,7 +30,7 @@ from session_service.rules.values import Record, Session, Status
 from session_service.store import ranges
 from session_service.store.marks import SqlMarks
 from session_service.store.records import SqlRecords, values_of
-from session_service.store.sessions import COLUMNS, SqlSessions
+from session_service.store.sessions import COLUMNS, HISTORY, SqlSessions
 from session_service.store.slots import SqlSlots
 from session_service.store.spans import SqlSpans
 
@@ -123,7 +124,12 @@ class _Changes:
         self.logged += other.logged
 
     def bound(self, connection: Connection) -> list[Bound]:
-        """Returns the statements that store it; the log last, so that its keys are held for a short time."""
+        """Returns the statements that store it, and notes what they move.
+
+        The log comes last, so that its keys are held for a short time.
+        """
+        for after in self.sessions.values():
+            note(connection, HISTORY, after.origin)
         sessions = [
             {"space_id": key[0]} | {column.name: getattr(after, name) for name, column in _STORED.items()}
             for key, after in sorted(self.sessions.items())

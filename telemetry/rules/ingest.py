@@ -118,27 +118,27 @@ class IngestRules:
             ]
             return self._written(call, lambda unit: self._advance(unit, producer_id, holder, again))
 
-    def check_batch(self, candidates: Sequence[Candidate]) -> None:
+    def check_batch(self, candidates: Sequence[Candidate], field: str = "events") -> None:
         """Checks how large a batch is; raises InvalidField or TooLarge."""
         if not candidates:
-            raise InvalidField("events is required.", field="events")
+            raise InvalidField(f"{field} is required.", field=field)
         if len(candidates) > self._limits.max_batch_events:
-            raise too_large("events", self._limits.max_batch_events, "events", "events")
+            raise too_large(field, self._limits.max_batch_events, "events", field)
         # An event that is refused for its own size must not take its neighbours with it.
         size = sum(each.size for each in candidates if isinstance(each, Event))
         if size > self._limits.max_batch_bytes:
-            raise too_large("events", self._limits.max_batch_bytes, "bytes", "events")
+            raise too_large(field, self._limits.max_batch_bytes, "bytes", field)
 
     def check_step(self, step: Batch | Dropped) -> None:
         """Checks a step of a stream; raises InvalidField or TooLarge."""
         if isinstance(step, Batch):
-            self.check_batch(step.candidates)
+            self.check_batch(step.candidates, "batch.events")
             if not 1 <= step.first_seq <= step.last_seq <= _LARGEST_SEQ:
                 raise InvalidField("batch.first_seq must be at least 1.", field="batch.first_seq")
-        elif not 1 <= step.from_seq <= step.to_seq <= _LARGEST_SEQ:
-            raise InvalidField(
-                "dropped.from_seq must be at least 1, and to_seq not before it.", field="dropped.from_seq"
-            )
+        elif step.from_seq < 1:
+            raise InvalidField("dropped.from_seq must be at least 1.", field="dropped.from_seq")
+        elif step.to_seq < step.from_seq:
+            raise InvalidField("dropped.to_seq must not lie before from_seq.", field="dropped.to_seq")
 
     def _advance(self, unit: UnitOfWork, producer_id: str, holder: str, steps: Sequence[Batch | Dropped]) -> Taken:
         producer = unit.producers.lock(producer_id)

@@ -17,13 +17,13 @@ SERVICES: tuple[ServiceDescriptor, ...] = (
     telemetry_pb2.DESCRIPTOR.services_by_name["Telemetry"],
 )
 
-UNSERVED = frozenset({"SessionStorage.WatchRecords", "SessionStorage.Transact", "SessionTree.WatchTree"})
+UNSERVED = frozenset({"SessionStorage.Transact", "SessionTree.WatchTree"})
 """What a later release serves; until then each answers UNIMPLEMENTED, which a test holds."""
 
 EVENTS = frozenset({"Telemetry.StreamEvents", "Telemetry.AppendEvents"})
-"""What takes events and refuses each by itself, in its reply: tests/telemetry tries their fields."""
+"""What takes events and refuses each by itself, in its reply: test_events.py tries their fields."""
 
-ENDLESS = frozenset({"Telemetry.TailEvents"})
+ENDLESS = frozenset({"SessionStorage.WatchRecords", "Telemetry.TailEvents"})
 """What never ends by itself where it is not refused."""
 
 
@@ -70,6 +70,11 @@ def rpcs() -> Iterator[Rpc]:
                 streams_responses=method.server_streaming,
             )
 
+
+APPEND, STREAM = (
+    next(rpc for rpc in rpcs() if rpc.name == f"Telemetry.{name}") for name in ("AppendEvents", "StreamEvents")
+)
+"""The two doors of events."""
 
 SERVED: tuple[Rpc, ...] = tuple(rpc for rpc in rpcs() if rpc.name not in UNSERVED | EVENTS)
 """Every method that must answer a request as a whole."""

@@ -67,8 +67,7 @@ class Door:
                 unary: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(rpc.path)
                 messages = (unary(body, metadata=sent, timeout=60, wait_for_ready=True),)
         except grpc.RpcError as error:
-            # What a channel raises is both, which its types do not say.
-            return _refused(cast(grpc.Call, error))
+            return refused(error)
         return Answer(grpc.StatusCode.OK, messages)
 
     def send(self, rpc: Rpc, request: Message, space: str) -> Answer:
@@ -87,7 +86,10 @@ class Door:
         return send
 
 
-def _refused(error: grpc.Call) -> Answer:
+def refused(failure: grpc.RpcError) -> Answer:
+    """Returns what a call brought that failed."""
+    # What a channel raises is both, which its types do not say.
+    error = cast(grpc.Call, failure)
     trailing = error.trailing_metadata() or ()
     text = error.details() or ""
     size = len("grpc-message") + len(quote(text)) + 32 + sum(_wire_size(key, value) for key, value in trailing)

@@ -4,6 +4,7 @@ A field is found by message and name first, then by name and type. One that is i
 whoever adds a field says here what can be wrong with it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -22,6 +23,11 @@ _SESSION = kinds.id_kind("SESSION_NOT_FOUND")
 _LABEL = kinds.short_text(256, required=False)
 _NODE = kinds.id_kind("NODE_NOT_FOUND")
 _DIAGNOSIS = kinds.id_kind("DIAGNOSIS_NOT_FOUND")
+_EVENT_JSON = kinds.json_text(64 * 1024, levels=31)
+_EVENT_TEXT = kinds.text(64 * 1024)
+_TOKENS = kinds.number(10**12)
+
+_BODIES = ("DiagnosisStarted", "DiagnosisCompleted", "StepStarted", "StepCompleted", "ToolCompleted")
 
 BY_FIELD: Mapping[str, Kind] = {
     # Output only.
@@ -102,8 +108,30 @@ BY_FIELD: Mapping[str, Kind] = {
     "ramet.telemetry.v1.DiagnosisFilter.query_contains": kinds.short_text(256, required=False),
     "ramet.telemetry.v1.DiagnosisFilter.conversation_id": kinds.optional_id_kind(),
     "ramet.telemetry.v1.ToolFilter.layer": kinds.enum(other=m.RETRIEVAL_LAYER_L1),
-    "ramet.telemetry.v1.ToolFilter.is_truncated": kinds.FLAG,
-    "ramet.telemetry.v1.ToolFilter.success": kinds.FLAG,
+    # Events.
+    "ramet.telemetry.v1.AppendEventsRequest.events": kinds.messages(1000, required=True),
+    "ramet.telemetry.v1.EventBatch.events": kinds.messages(1000, required=True),
+    "ramet.telemetry.v1.EventBatch.first_seq": kinds.number(least=1),
+    "ramet.telemetry.v1.Dropped.from_seq": Kind([kinds.Bad("0", writes.put(0)), kinds.Bad("negative", writes.put(-1))]),
+    "ramet.telemetry.v1.Dropped.to_seq": kinds.number(least=1),
+    "ramet.telemetry.v1.Hello.producer_id": kinds.id_kind(None),
+    "ramet.telemetry.v1.Event.event_id": kinds.id_kind(None),
+    "ramet.telemetry.v1.Event.session_id": kinds.id_kind(None),
+    "ramet.telemetry.v1.Event.occurred_at": replace(kinds.required_time(1_600_000_000), good=kinds.TIME.good),
+    "ramet.telemetry.v1.DiagnosisStarted.query": _EVENT_TEXT,
+    "ramet.telemetry.v1.DiagnosisStarted.conversation_id": kinds.optional_id_kind(),
+    "ramet.telemetry.v1.DiagnosisCompleted.status": kinds.end_status(m.RUN_STATUS_FAILED),
+    "ramet.telemetry.v1.StepStarted.agent_name": kinds.short_text(32, required=True),
+    "ramet.telemetry.v1.StepCompleted.agent_name": kinds.short_text(32, required=True),
+    "ramet.telemetry.v1.StepCompleted.status": kinds.end_status(m.RUN_STATUS_CANCELLED),
+    "ramet.telemetry.v1.StepCompleted.thought": _EVENT_TEXT,
+    "ramet.telemetry.v1.ToolCompleted.step_key": kinds.optional_id_kind(),
+    "ramet.telemetry.v1.ToolCompleted.tool_name": kinds.short_text(64, required=True),
+    "ramet.telemetry.v1.ToolCompleted.output_preview": kinds.PREVIEW,
+    "ramet.telemetry.v1.ToolCompleted.output_length": kinds.number(),
+    "ramet.telemetry.v1.Retrieval.layer": kinds.enum(other=m.RETRIEVAL_LAYER_L1),
+    # Cached tokens are part of the input, which is all that there may be in the valid request.
+    "ramet.telemetry.v1.Usage.input_tokens": replace(_TOKENS, good=(), other=None),
     "ramet.telemetry.v1.Feedback.source": kinds.id_kind(None),
     "ramet.telemetry.v1.Feedback.value": kinds.enum(required=True, other=m.FEEDBACK_VALUE_USEFUL),
     "ramet.telemetry.v1.Feedback.comment": kinds.short_text(4096, required=False),
@@ -141,6 +169,40 @@ BY_NAME: Mapping[tuple[str, str], Kind] = {
     ("agent_flow", "string"): kinds.short_text(32, required=False),
     ("agent_name", "string"): kinds.short_text(32, required=False),
     ("tool_name", "string"): kinds.short_text(64, required=False),
+    ("step_key", "string"): kinds.id_kind(None),
+    ("parent_step_key", "string"): kinds.optional_id_kind(),
+    ("invocation_key", "string"): kinds.id_kind(None),
+    ("step_index", "int32"): kinds.number(),
+    ("model", "string"): kinds.short_text(256, required=False),
+    ("provider", "string"): kinds.short_text(256, required=False),
+    ("error_message", "string"): kinds.short_text(4096, required=False),
+    ("model_input_json", "string"): _EVENT_JSON,
+    ("model_output_json", "string"): _EVENT_JSON,
+    ("input_params_json", "string"): _EVENT_JSON,
+    ("details_json", "string"): _EVENT_JSON,
+    ("has_tool_call", "bool"): kinds.FLAG,
+    ("is_truncated", "bool"): kinds.FLAG,
+    ("success", "bool"): kinds.FLAG,
+    ("duration_ms", "int64"): kinds.DURATION,
+    ("cached_tokens", "int64"): _TOKENS,
+    ("output_tokens", "int64"): _TOKENS,
+    ("total_tokens", "int64"): _TOKENS,
+    ("cost_micros", "int64"): _TOKENS,
+    ("l0_match_count", "int32"): kinds.number(),
+    ("l1_match_count", "int32"): kinds.number(),
+    ("started_at", "google.protobuf.Timestamp"): kinds.TIME,
+    ("ended_at", "google.protobuf.Timestamp"): kinds.TIME,
+    **{
+        (name, f"ramet.telemetry.v1.{message}"): kinds.MESSAGE
+        for name, message in (
+            *((re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower(), kind) for kind in _BODIES),
+            ("usage", "Usage"),
+            ("retrieval", "Retrieval"),
+            ("hello", "Hello"),
+            ("batch", "EventBatch"),
+            ("dropped", "Dropped"),
+        )
+    },
     ("feedback", "ramet.telemetry.v1.Feedback"): kinds.MESSAGE,
     ("self_evaluation", "ramet.telemetry.v1.SelfEvaluation"): kinds.MESSAGE,
     ("filter", "ramet.telemetry.v1.DiagnosisFilter"): kinds.FILTER,

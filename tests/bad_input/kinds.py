@@ -182,14 +182,16 @@ def text(most_bytes: int, *, required: bool = False, of_owner: bool = False) -> 
     return Kind(bad, good, edit(lambda value: f"{value}-other"))
 
 
-def json_text(most_bytes: int, *, of_owner: bool = False) -> Kind:
-    """Text that is one JSON value, with a limit in bytes."""
+def json_text(most_bytes: int, *, of_owner: bool = False, levels: int = 64) -> Kind:
+    """Text that is one JSON value, with a limit in bytes and one in levels."""
     over = '"' + "x" * (most_bytes - 1) + '"'
     bad = [
-        *(Bad(name, put(value)) for name, value in NOT_JSON.items()),
+        *(Bad(name, put(value), TOO_LARGE if len(value) > most_bytes else INVALID) for name, value in NOT_JSON.items()),
+        Bad(f"{levels + 1} levels", put("[" * (levels + 1) + "]" * (levels + 1))),
         Bad("a byte over the limit", put(over), TOO_LARGE, of_owner),
     ]
     good = [Good(name, put(value)) for name, value in JSON.items()]
+    good.append(Good(f"{levels} levels", put("[" * levels + "]" * levels)))
     if not of_owner:
         good.append(Good("all that is allowed", put(over[:-2] + '"')))
     return Kind(bad, good, put('{"other": 1}'))
@@ -358,3 +360,32 @@ PERCENTILES = Kind(
     fill(lambda _: 75.0, 1),
 )
 """Percentiles, of which none and all are no such."""
+
+
+DURATION = Kind(
+    good=[
+        Good("a negative one", put(-1)),
+        Good("the least of its type", the_least),
+        Good("the most of its type", the_most),
+        Good("none", put(0)),
+    ],
+    other=put(7),
+)
+"""A duration: an impossible one is kept as 0 and flagged."""
+
+PREVIEW = Kind(
+    [Bad("a NUL", put("a\0b"))],
+    [
+        Good("100,000 characters", put("x" * 100_000)),
+        Good("600 emoji", put("\U0001f600" * 600)),
+        Good("empty", put("")),
+    ],
+    put("other"),
+)
+"""The beginning of a text, which is cut and never too long."""
+
+
+def end_status(other: int) -> Kind:
+    """How something ended: no status of what still runs."""
+    ends = enum(required=True, other=other)
+    return Kind([*ends.bad, *(Bad(f"status {number}", put(number)) for number in (1, 2, 6))], other=ends.other)

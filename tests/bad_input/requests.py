@@ -1,6 +1,7 @@
 """Valid requests of each RPC over the world, which fill between them every field that a client may fill."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from google.protobuf import empty_pb2, field_mask_pb2, timestamp_pb2
 from google.protobuf.message import Message
@@ -152,6 +153,72 @@ def _put_self_evaluation() -> Message:
     return m.PutSelfEvaluationRequest(session_id=SESSION, self_evaluation=said)
 
 
+def _events() -> list[m.Event]:
+    """Makes one event of each kind, every field of it filled."""
+    early, late = timestamp_pb2.Timestamp(seconds=1_700_000_000), timestamp_pb2.Timestamp(seconds=1_700_000_009)
+    used = m.Usage(input_tokens=10**12, cached_tokens=1, output_tokens=2, total_tokens=3, cost_micros=4)
+    found = m.Retrieval(layer=m.RETRIEVAL_LAYER_L0, l0_match_count=1, l1_match_count=2, details_json=f'["{SENT}"]')
+    step: dict[str, Any] = {
+        "step_key": "step",
+        "parent_step_key": "parent",
+        "step_index": 1,
+        "agent_name": "planner",
+        "model": "small",
+        "provider": "openai",
+        "model_input_json": f'["{SENT}"]',
+        "started_at": early,
+    }
+    bodies: list[dict[str, Message]] = [
+        {
+            "diagnosis_started": m.DiagnosisStarted(
+                query=SENT, agent_flow="CHAT", conversation_id=SESSION, started_at=early
+            )
+        },
+        {"diagnosis_completed": m.DiagnosisCompleted(status=m.RUN_STATUS_SUCCESS, ended_at=late, error_message=SENT)},
+        {"step_started": m.StepStarted(**step)},
+        {
+            "step_completed": m.StepCompleted(
+                **step,
+                model_output_json=f'["{SENT}"]',
+                thought=SENT,
+                has_tool_call=True,
+                status=m.RUN_STATUS_SUCCESS,
+                error_message=SENT,
+                usage=used,
+                duration_ms=5,
+                ended_at=late,
+            )
+        },
+        {
+            "tool_completed": m.ToolCompleted(
+                invocation_key="tool",
+                step_key="step",
+                tool_name="search",
+                input_params_json=f'["{SENT}"]',
+                output_preview=SENT,
+                output_length=9,
+                is_truncated=True,
+                retrieval=found,
+                success=True,
+                error_message=SENT,
+                duration_ms=5,
+                started_at=early,
+                ended_at=late,
+            )
+        },
+        {
+            "self_evaluation": m.SelfEvaluation(
+                confidence=50, reasoning=SENT, evidence_count=3, tools_proposed=100, tools_accepted=50
+            )
+        },
+        {"feedback": m.Feedback(source="reviewer", value=m.FEEDBACK_VALUE_NOT_USEFUL, comment=SENT)},
+    ]
+    return [
+        m.Event(event_id=f"sent-{number}", session_id="sent", occurred_at=late, **body)  # type: ignore[arg-type]  # one of the oneof
+        for number, body in enumerate(bodies)
+    ]
+
+
 def _metrics(metric: m.Metric.ValueType, dimension: m.Dimension.ValueType, **names: str) -> Message:
     return m.QueryMetricsRequest(
         metrics=[metric],
@@ -178,6 +245,7 @@ _VALID: Mapping[str, Sequence[Make]] = {
     "SessionStorage.TrimRecords": [lambda: s.TrimRecordsRequest(session_id=SESSION, keep_last=1)],
     "SessionStorage.TruncateRecords": [lambda: s.TruncateRecordsRequest(session_id=SESSION, after_seq=1)],
     "SessionStorage.EraseRecord": [lambda: s.EraseRecordRequest(session_id=SESSION, seq=1)],
+    "SessionStorage.WatchRecords": [lambda: s.WatchRecordsRequest(session_id=SESSION, after_seq=1)],
     "SessionStorage.GetSystemPrompt": [lambda: s.GetSystemPromptRequest(session_id=SESSION)],
     "SessionStorage.PutSystemPrompt": [lambda: s.PutSystemPromptRequest(session_id=SESSION, content=SENT)],
     "SessionStorage.GetInsight": [lambda: s.GetInsightRequest(session_id=SESSION)],
@@ -219,6 +287,12 @@ _VALID: Mapping[str, Sequence[Make]] = {
     "SessionTree.GetConfig": [lambda: t.GetConfigRequest(node_id=PARENT)],
     "SessionTree.PutConfig": [_put_config],
     "SessionTree.GetServerInfo": [t.GetServerInfoRequest],
+    "Telemetry.AppendEvents": [lambda: m.AppendEventsRequest(events=_events())],
+    "Telemetry.StreamEvents": [
+        lambda: m.StreamEventsRequest(hello=m.Hello(producer_id="producer")),
+        lambda: m.StreamEventsRequest(batch=m.EventBatch(first_seq=1, events=_events())),
+        lambda: m.StreamEventsRequest(dropped=m.Dropped(from_seq=1, to_seq=1)),
+    ],
     "Telemetry.GetDiagnosisSession": [lambda: m.GetDiagnosisSessionRequest(session_id=SESSION)],
     "Telemetry.ListDiagnosisSessions": [_list_diagnoses],
     "Telemetry.GetDecisionChain": [lambda: m.GetDecisionChainRequest(session_id=SESSION, page_size=1)],

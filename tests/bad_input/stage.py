@@ -61,6 +61,11 @@ class Stage:
         self._held.clear()
         return space
 
+    def unused_space(self) -> str:
+        """Returns the name of a space that nobody used, for a test that writes into it."""
+        self._held.clear()
+        return f"unused-{next(_numbers)}"
+
     def succeeds(self, rpc: Rpc, request: Message, space: str) -> list[Answer]:
         """Sends what must succeed to every backend, and returns the answers."""
         self._held.clear()

@@ -5,8 +5,8 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
 from tests.bad_input.checks import check_refusal
-from tests.bad_input.contract import SERVED, UNSERVED, Rpc, rpcs
-from tests.bad_input.places import Place, all_places
+from tests.bad_input.contract import APPEND, SERVED, UNSERVED, Rpc, rpcs
+from tests.bad_input.places import Place, all_places, places
 from tests.bad_input.stage import Stage
 
 _NO_MESSAGE = {
@@ -26,11 +26,13 @@ _NOT_UTF8 = {
     "beyond Unicode": b"\xf4\x90\x80\x80",
 }
 
+_TEXTS = [place for place in [*all_places(), *places(APPEND)] if place.field.type == FieldDescriptor.TYPE_STRING]
+
 _MARK = "mark-of-the-bytes-to-replace"
 
 
 @pytest.mark.parametrize("name", _NO_MESSAGE)
-@pytest.mark.parametrize("rpc", SERVED, ids=str)
+@pytest.mark.parametrize("rpc", [*SERVED, APPEND], ids=str)
 def test_bytes_that_are_no_message_are_refused(stage: Stage, rpc: Rpc, name: str) -> None:
     answer = stage.refused(rpc, _NO_MESSAGE[name])
 
@@ -39,7 +41,9 @@ def test_bytes_that_are_no_message_are_refused(stage: Stage, rpc: Rpc, name: str
 
 @pytest.mark.parametrize("name", _NOT_UTF8)
 @pytest.mark.parametrize(
-    "place", [place for place in all_places() if place.field.type == FieldDescriptor.TYPE_STRING], ids=str
+    "place",
+    [place for place in [*all_places(), *places(APPEND)] if place.field.type == FieldDescriptor.TYPE_STRING],
+    ids=str,
 )
 def test_text_that_is_not_utf8_is_refused(stage: Stage, place: Place, name: str) -> None:
     request = place.request()

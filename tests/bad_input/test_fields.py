@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from tests.bad_input.checks import check_field, check_refusal
-from tests.bad_input.contract import SERVED, Rpc
+from tests.bad_input.contract import APPEND, SERVED, STREAM, Rpc
 from tests.bad_input.fields import gaps, kind_of
 from tests.bad_input.kinds import Bad
 from tests.bad_input.places import Place, places
@@ -45,6 +45,6 @@ def test_bad_value_is_refused_alike_everywhere_and_changes_nothing(stage: Stage,
     check_field(answer, *allowed)
 
 
-@pytest.mark.parametrize("rpc", SERVED, ids=str)
+@pytest.mark.parametrize("rpc", [*SERVED, APPEND, STREAM], ids=str)
 def test_every_field_is_known_and_none_forgotten(rpc: Rpc) -> None:
     assert gaps(rpc) == []

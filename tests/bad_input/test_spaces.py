@@ -4,7 +4,7 @@ import grpc
 import pytest
 
 from tests.bad_input.checks import check_refusal
-from tests.bad_input.contract import SERVED, Rpc
+from tests.bad_input.contract import APPEND, SERVED, Rpc
 from tests.bad_input.requests import valid_requests
 from tests.bad_input.stage import Stage
 
@@ -17,7 +17,7 @@ _BAD = {
 
 
 @pytest.mark.parametrize("name", _BAD)
-@pytest.mark.parametrize("rpc", SERVED, ids=str)
+@pytest.mark.parametrize("rpc", [*SERVED, APPEND], ids=str)
 def test_bad_space_is_refused(stage: Stage, rpc: Rpc, name: str) -> None:
     space, reason = _BAD[name]
 
@@ -26,7 +26,7 @@ def test_bad_space_is_refused(stage: Stage, rpc: Rpc, name: str) -> None:
     check_refusal(answer, grpc.StatusCode.INVALID_ARGUMENT, reason)
 
 
-@pytest.mark.parametrize("rpc", SERVED, ids=str)
+@pytest.mark.parametrize("rpc", [*SERVED, APPEND], ids=str)
 def test_two_spaces_are_refused(stage: Stage, rpc: Rpc) -> None:
     answer = stage.refused(
         rpc, valid_requests(rpc)[0]().SerializeToString(), "one", metadata=[("ramet-space", "another")]

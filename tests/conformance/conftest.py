@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
+from ramet.telemetry.v1.telemetry_pb2_grpc import TelemetryStub
 from ramet.tree.v1.tree_pb2_grpc import SessionTreeStub
 from tests.conformance.backends import Backend
 from tests.conformance.calling import within
@@ -29,6 +30,12 @@ def storage(backend: Backend, space: str) -> SessionStorageStub:
 def tree(backend: Backend, space: str) -> SessionTreeStub:
     """The SessionTree of the backend, within the test's space."""
     return SessionTreeStub(within(backend.channel, space))
+
+
+@pytest.fixture
+def telemetry(backend: Backend, space: str) -> TelemetryStub:
+    """The Telemetry of the backend, within the test's space."""
+    return TelemetryStub(within(backend.channel, space))
 
 
 @pytest.fixture

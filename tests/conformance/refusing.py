@@ -98,6 +98,11 @@ def unknown_node() -> AbstractContextManager[Refusal]:
     return refused(grpc.StatusCode.NOT_FOUND, "NODE_NOT_FOUND")
 
 
+def unknown_diagnosis() -> AbstractContextManager[Refusal]:
+    """Expect that the diagnosis does not exist."""
+    return refused(grpc.StatusCode.NOT_FOUND, "DIAGNOSIS_NOT_FOUND")
+
+
 def archived() -> AbstractContextManager[Refusal]:
     """Expect that the session takes no writes."""
     return refused(grpc.StatusCode.FAILED_PRECONDITION, "SESSION_ARCHIVED")

@@ -1,4 +1,4 @@
-"""Both contracts over MariaDB, for all that speak MySQL's protocol."""
+"""The contracts over MariaDB, for all that speak MySQL's protocol."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from tests.conformance.backends import Backend, serving
 from tests.conformance.collecting import collect
 from tests.conformance.session.contract import CONTRACT as SESSION_STORAGE
+from tests.conformance.telemetry.contract import CONTRACT as TELEMETRY
 from tests.conformance.tree.contract import CONTRACT as SESSION_TREE
 from tests.harness.mariadb import MariaDb
 
@@ -26,3 +27,4 @@ def backend(mariadb_server: MariaDb) -> Iterator[Backend]:
 
 collect(globals(), SESSION_STORAGE)
 collect(globals(), SESSION_TREE)
+collect(globals(), TELEMETRY)

@@ -1,4 +1,4 @@
-"""Both contracts over SQLite."""
+"""The contracts over SQLite."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from tests.conformance.backends import Backend, serving
 from tests.conformance.collecting import collect
 from tests.conformance.session.contract import CONTRACT as SESSION_STORAGE
+from tests.conformance.telemetry.contract import CONTRACT as TELEMETRY
 from tests.conformance.tree.contract import CONTRACT as SESSION_TREE
 from tests.harness.sqlite import new_database
 
@@ -22,3 +23,4 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
 
 collect(globals(), SESSION_STORAGE)
 collect(globals(), SESSION_TREE)
+collect(globals(), TELEMETRY)

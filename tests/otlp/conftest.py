@@ -9,14 +9,14 @@ import pytest
 import pytest_asyncio
 
 import ramet
-from tests.harness import sqlite
+from ramet_server.database.database import Database
 from tests.harness.server import running_server
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server; a module's tests share it."""
-    with running_server(sqlite.new_database(tmp_path_factory.mktemp("otlp"))) as at:
+def address(database: Database) -> Iterator[str]:
+    """The address of a server over each backend; a module's tests share it."""
+    with running_server(database.engine.url.render_as_string(hide_password=False)) as at:
         yield at
 
 

@@ -23,6 +23,8 @@ class TakingServer:
         self.dropped = 0
         self.committed: dict[str, int] = defaultdict(int)
         self.batches: list[int] = []
+        self.sizes: list[int] = []
+        """Bytes of the events of each batch."""
         self.refused: dict[str, str] = {}
         """Which events to refuse, by their tool or agent, and why."""
         self.delay_s = 0.0
@@ -115,6 +117,7 @@ class TakingServer:
                 self.dropped += last - first + 1
             else:
                 self.batches.append(len(events))
+                self.sizes.append(sum(event.ByteSize() for event in events))
             for seq, event in enumerate(events, first):
                 reason = self.refused.get(event.step_started.agent_name or event.tool_completed.tool_name)
                 if reason:

@@ -16,8 +16,7 @@ from ramet_server.database.database import Database
 from ramet_server.database.tables import session as tables
 from ramet_server.domain.ids import new_id
 from ramet_server.domain.limits import Limits
-from session_service.rules import contexts, erasure, history
-from session_service.rules import records as page_rules
+from session_service.rules import contexts, erasure, filling, history
 from session_service.store import ranges
 from tests.model.conversation import Rec, Session, diff
 from tests.session_service.storage import NOTHING, Storage, TurnedClock, records
@@ -183,7 +182,7 @@ def test_so_it_does_when_everything_is_read_in_small_pieces(
     monkeypatch.setattr(ranges, "RANGES_PER_STATEMENT", 2)
     monkeypatch.setattr(erasure, "_BATCH", 2)
     monkeypatch.setattr(erasure, "_SPANS", 2)
-    monkeypatch.setattr(page_rules, "_DIRECT_BYTES", 1)
+    monkeypatch.setattr(filling, "_DIRECT_BYTES", 1)
     walk(database, steps)
 
 

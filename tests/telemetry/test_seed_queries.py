@@ -114,3 +114,121 @@ def test_the_columns_that_people_know_are_all_there(world: World) -> None:
         *("is_truncated", "retrieval_details", "duration_ms", "success", "error_message", "created_at"),
     } <= tools[0].keys()
     world.database.close()
+
+
+SEED = {
+    "diagnosis_session": {
+        "session_id": "varchar",
+        "query": "text",
+        "status": "varchar 'PENDING'",
+        "agent_flow": "varchar NULL",
+        "total_duration_ms": "int NULL",
+        "total_token_count": "int NULL",
+        "step_count": "int",
+        "tool_call_count": "int",
+        "self_evaluation": "json NULL",
+        "feedback": "varchar NULL",
+        "created_at": "datetime now",
+        "updated_at": "datetime now and then",
+    },
+    "agent_step": {
+        "session_id": "varchar",
+        "step_index": "int",
+        "agent_name": "varchar",
+        "model_input": "json NULL",
+        "model_output": "json NULL",
+        "thought": "text NULL",
+        "has_tool_call": "flag 0",
+        "duration_ms": "int NULL",
+        "token_count": "int NULL",
+        "created_at": "datetime now",
+    },
+    "tool_invocation": {
+        "session_id": "varchar",
+        "step_id": "int NULL",
+        "tool_name": "varchar",
+        "input_params": "json",
+        "output_preview": "text NULL",
+        "output_length": "int NULL",
+        "retrieval_layer": "varchar NULL",
+        "l0_match_count": "int NULL",
+        "l1_match_count": "int NULL",
+        "is_truncated": "flag 0",
+        "retrieval_details": "json NULL",
+        "duration_ms": "int NULL",
+        "success": "flag 1",
+        "error_message": "text NULL",
+        "created_at": "datetime now",
+    },
+}
+"""The columns of old with their kinds and defaults; counts are never NULL here, since they are computed."""
+
+LEAST_CHARACTERS = {
+    "session_id": 64,
+    "status": 16,
+    "agent_flow": 32,
+    "feedback": 16,
+    "agent_name": 32,
+    "tool_name": 64,
+    "retrieval_layer": 8,
+}
+
+INDEXES = {
+    "diagnosis_session": {"idx_created_at": "created_at", "idx_status": "status", "idx_agent_flow": "agent_flow"},
+    "agent_step": {"idx_session_step": "session_id,step_index", "idx_agent_name": "agent_name"},
+    "tool_invocation": {
+        "idx_session_id": "session_id",
+        "idx_tool_name": "tool_name",
+        "idx_retrieval_layer": "retrieval_layer",
+    },
+}
+"""The indexes of old with their columns; here each begins with the space, and some go on."""
+
+_KINDS = {"bigint": "int", "tinyint": "flag", "longtext": "text"}
+
+
+def test_tables_have_the_columns_types_and_defaults_of_old_or_wider_ones(world: World) -> None:
+    for table, expected in SEED.items():
+        columns = {row["column_name"]: row for row in _columns(world, table)}
+        assert columns["id"]["data_type"] == "bigint"
+        assert columns["id"]["column_key"] == "PRI"
+        assert {name: _kind(columns[name]) for name in expected} == expected
+        for name, least in LEAST_CHARACTERS.items():
+            assert name not in expected or columns[name]["characters"] >= least
+    world.database.close()
+
+
+def test_indexes_have_the_names_and_columns_of_old(world: World) -> None:
+    for table, expected in INDEXES.items():
+        query = (
+            "SELECT index_name AS name, GROUP_CONCAT(column_name ORDER BY seq_in_index) AS columns "
+            "FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = ? GROUP BY index_name"
+        )
+        found = {row["name"]: row["columns"] for row in _run(world, query, table)}
+        for name, columns in expected.items():
+            assert f"{found[name]},".startswith(f"space_id,{columns},")
+        if table == "diagnosis_session":
+            assert "space_id,session_id" in found.values()
+    world.database.close()
+
+
+def _columns(world: World, table: str) -> list[dict[str, Any]]:
+    query = """SELECT column_name AS column_name, data_type AS data_type, is_nullable AS is_nullable, column_key AS
+        column_key, column_default AS told, extra AS extra, character_maximum_length AS characters, EXISTS (
+            SELECT 1 FROM information_schema.check_constraints k WHERE k.constraint_schema = DATABASE()
+            AND k.table_name = c.table_name AND k.check_clause = CONCAT('json_valid(`', c.column_name, '`)')
+        ) AS is_json FROM information_schema.columns c WHERE table_schema = DATABASE() AND table_name = ?"""
+    return _run(world, query, table)
+
+
+def _kind(column: dict[str, Any]) -> str:
+    """Tells a column's kind, its default, and whether it may be NULL, as SEED writes them."""
+    # MariaDB keeps JSON as text that a constraint checks.
+    kind = "json" if column["is_json"] else _KINDS.get(column["data_type"], column["data_type"])
+    told = str(column["told"])
+    if kind == "datetime":
+        assert told.startswith("current_timestamp(6)")
+        return "datetime now and then" if "on update" in column["extra"].lower() else "datetime now"
+    if kind in ("int", "text", "json") or told == "NULL" or column["told"] is None:
+        return f"{kind} NULL" if column["is_nullable"] == "YES" else kind
+    return f"{kind} {told}"

@@ -22,6 +22,7 @@ from tests.conformance.session import (
     spaces,
     tool_groups,
     trims,
+    watches,
 )
 
 CONTRACT = classes_of(
@@ -38,6 +39,7 @@ CONTRACT = classes_of(
     contexts,
     forks,
     diffs,
+    watches,
     idempotency,
     spaces,
     limits,

@@ -29,10 +29,6 @@ class TestServerInfo:
 
 
 class TestNotServedYet:
-    def test_watching_records_is_unimplemented(self, storage: SessionStorageStub, session: str) -> None:
-        with refused(grpc.StatusCode.UNIMPLEMENTED, "NOT_SERVED"):
-            list(storage.WatchRecords(pb.WatchRecordsRequest(session_id=session)))
-
     def test_transactions_are_unimplemented(self, storage: SessionStorageStub) -> None:
         with refused(grpc.StatusCode.UNIMPLEMENTED, "NOT_SERVED"):
             list(storage.Transact(iter([pb.TransactRequest(begin=pb.TransactBegin(request_id="t1"))])))

@@ -13,7 +13,7 @@ class ListeningRecorder(Recorder):
     """Keeps its events in its queue."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("127.0.0.1:1", limits=Limits(queue_bytes=1 << 26), **options)
+        super().__init__("127.0.0.1:1", **{"limits": Limits(queue_bytes=1 << 26), **options})
 
     def _start(self) -> Sender | None:
         return None
@@ -21,7 +21,7 @@ class ListeningRecorder(Recorder):
     def told(self) -> list[pb.Event]:
         """Returns the events so far, once."""
         entries = self._backlog.take(10_000, 1 << 30)
-        return [pb.Event.FromString(entry.event or b"") for entry in entries]
+        return [pb.Event.FromString(entry.event) for entry in entries if entry.event is not None]
 
     def bodies(self, kind: str) -> list[Any]:
         """Returns the bodies of one kind so far, once."""

@@ -131,13 +131,14 @@ def test_sub_agents_as_tools_and_as_blocks_nest_and_come_back() -> None:
     assert names[tool.step_key] == "supervisor"
 
 
-def test_threads_get_the_diagnosis_by_carry() -> None:
+def test_threads_get_the_diagnosis_by_carry_and_those_of_asyncio_by_themselves() -> None:
     recorder = ListeningRecorder()
     with recorder.diagnosis("why"), ThreadPoolExecutor(3) as pool:
         turn("supervisor")
         list(pool.map(carry(turn), ["a", "b", "c"]))
+        asyncio.run(asyncio.to_thread(turn, "d"))
         turn("supervisor")
-    assert family(recorder) == {"supervisor": "", "a": "supervisor", "b": "supervisor", "c": "supervisor"}
+    assert family(recorder) == {"supervisor": ""} | dict.fromkeys("abcd", "supervisor")
 
 
 async def test_a_cancelled_stream_closes_its_step_as_cancelled(caplog: pytest.LogCaptureFixture) -> None:

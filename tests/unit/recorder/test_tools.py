@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import json
 
 import pytest
 
-from ramet.recorder import Layer, note_output, note_retrieval, record_tool
+from ramet.recorder import (
+    AgentLoggingHook,
+    Layer,
+    ToolCall,
+    current_diagnosis,
+    note_output,
+    note_retrieval,
+    record_tool,
+)
 from ramet.telemetry.v1 import telemetry_pb2 as pb
 from tests.unit.recorder.listening import ListeningRecorder
 
@@ -140,3 +149,92 @@ def test_strange_arguments_become_json_that_servers_take() -> None:
     assert (value["nan"], value["big"], value["key"]) == ("nan", 2**63, {"�": 1})
     assert len(told.input_params_json.encode()) <= 65_536
     assert value["text"].endswith("[cut]")
+
+
+def test_a_lookup_that_tells_nonsense_breaks_no_tool(caplog: pytest.LogCaptureFixture) -> None:
+    recorder = ListeningRecorder()
+
+    @record_tool
+    def lookup(count: object, titles: object) -> str:
+        note_retrieval(l0_match_count=count, l0_titles=titles)  # type: ignore[arg-type]  # as a careless tool does
+        return "found"
+
+    with recorder.diagnosis("why"):
+        assert [lookup("two", ["a"]), lookup(2, 5), lookup(2, ["a"])] == ["found"] * 3
+    (tool,) = recorder.bodies("tool_completed")
+    assert tool.retrieval.l0_match_count == 2
+    assert recorder.report().dropped_by_kind == {"tool_completed": 2}
+
+
+def test_a_framework_opens_tool_calls_itself_and_a_decorated_tool_within_is_the_same_call() -> None:
+    recorder, hook = ListeningRecorder(), AgentLoggingHook("a")
+
+    @record_tool(max_output=3)
+    def decorated(query: str) -> str:
+        note_retrieval(l0_match_count=1)
+        return query * 2
+
+    def plain(query: str) -> str:
+        return decorated(query)
+
+    with ToolCall("outside", {}) as call:
+        call.output = 5
+    with recorder.diagnosis("why"):
+        step = hook.before_model("x")
+        for name, tool in (("decorated", decorated), ("plain", plain)):
+            with ToolCall(name, {"query": "abc"}) as call:
+                call.output = tool("abc")
+        with pytest.raises(OSError, match="disk"), ToolCall("broken", {"a": 1}):
+            raise OSError("no disk")
+        hook.after_model("y")
+    assert step is not None
+    tools = recorder.bodies("tool_completed")
+    told = [
+        (tool.tool_name, tool.output_preview, tool.output_length, tool.is_truncated, tool.error_message)
+        for tool in tools
+    ]
+    assert told == [
+        ("decorated", "abcabc", 6, True, ""),
+        ("decorated", "abcabc", 6, True, ""),
+        ("plain", "abc", 3, False, ""),
+        ("broken", "", 0, False, "OSError: no disk"),
+    ]
+    assert [json.loads(tool.input_params_json) for tool in tools] == [{"query": "abc"}] * 3 + [{"a": 1}]
+    assert [tool.HasField("retrieval") for tool in tools] == [True, True, False, False]
+    assert {tool.step_key for tool in tools} == {step.key}
+
+
+async def test_a_framework_names_the_step_where_the_context_is_another_one() -> None:
+    recorder = ListeningRecorder()
+    inner = AgentLoggingHook("inner")
+
+    async def later() -> None:
+        assert current_diagnosis() is None
+        with ToolCall("t", {}, step=step) as call:
+            inner.before_model("x")
+            inner.after_model("y")
+            call.output = "z"
+        assert current_diagnosis() is None
+
+    with recorder.diagnosis("why") as diagnosis:
+        step = diagnosis.begin_step("outer", "x")
+        await contextvars.Context().run(asyncio.create_task, later())
+        step.end(output="y")
+    events = recorder.told()
+    (tool,) = [event.tool_completed for event in events if event.HasField("tool_completed")]
+    parents = {event.step_completed.agent_name: event.step_completed.parent_step_key for event in events}
+    assert (tool.step_key, parents["inner"], parents["outer"]) == (step.key, step.key, "")
+
+
+def test_a_tool_that_changes_its_arguments_is_recorded_with_what_it_was_given() -> None:
+    recorder = ListeningRecorder()
+
+    @record_tool
+    def tool(items: list[str]) -> str:
+        items.clear()
+        return ""
+
+    with recorder.diagnosis("why"):
+        tool(["a"])
+    (told,) = recorder.bodies("tool_completed")
+    assert json.loads(told.input_params_json) == {"items": ["a"]}

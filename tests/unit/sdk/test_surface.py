@@ -23,7 +23,7 @@ from ramet.session.v1 import session_pb2
 from ramet.telemetry.v1 import telemetry_pb2
 from ramet.tree.v1 import tree_pb2
 
-NOT_SERVED_YET = {"Transact", "WatchRecords", "WatchTree"}
+NOT_SERVED_YET = {"Transact", "WatchTree"}
 
 RECORDERS = {"StreamEvents", "AppendEvents"}
 """What the recorder calls, and nobody by hand."""

@@ -79,6 +79,7 @@ class BlockingSessionStorage(BlockingPart):
     trim_records = blocking(_Sessions.trim_records)
     truncate_records = blocking(_Sessions.truncate_records)
     erase_record = blocking(_Sessions.erase_record)
+    watch_records = iterating(_Sessions.watch_records, live=True)
     get_system_prompt = blocking(_Sessions.get_system_prompt)
     put_system_prompt = blocking(_Sessions.put_system_prompt)
     get_insight = blocking(_Sessions.get_insight)

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -21,12 +21,16 @@ from ramet.client.errors import (
     too_large,
 )
 
-__all__ = ["Caller", "Settings", "new_request_id"]
+__all__ = ["PATIENCE_S", "Caller", "Settings", "new_request_id"]
+
+PATIENCE_S = 60.0
+"""How long a watch looks for a server after it has lost one, in seconds, where nothing else is said."""
 
 _Response = TypeVar("_Response")
 
 _ATTEMPTS = 4
 _FIRST_BACKOFF_S = 0.05
+_LONGEST_BACKOFF_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,39 @@ class Caller:
             finally:
                 call.cancel()
 
-    def _attempts(self, request: Message) -> "_Attempts":
-        return _Attempts(request, self._settings.timeout_s, self._target)
+    async def watch(
+        self,
+        method: grpc.aio.UnaryStreamMultiCallable[Any, _Response],
+        request: Message,
+        move_on: Callable[[_Response], None],
+        patience_s: float,
+    ) -> AsyncGenerator[_Response, None]:
+        """Yields the messages of a stream that never ends, whatever the deadline of calls is; leaving cancels it.
+
+        Where a server drains or is lost, one is looked for again, for up to ``patience_s`` seconds. ``move_on`` takes
+        each message, the first of which comes at once, and makes the request one that goes on behind it.
+        """
+        attempts = self._attempts(request, patience_s)
+        while True:
+            call = method(request, metadata=self._metadata())
+            begun = False
+            try:
+                async for message in call:
+                    begun = True
+                    move_on(message)
+                    yield message
+            except asyncio.CancelledError:
+                attempts.raise_if_closed()
+                raise
+            except grpc.aio.AioRpcError as failure:
+                if begun:
+                    attempts = self._attempts(request, patience_s)
+                await attempts.pause_or_raise(failure, lasting=True)
+            finally:
+                call.cancel()
+
+    def _attempts(self, request: Message, timeout_s: float | None = None) -> "_Attempts":
+        return _Attempts(request, self._settings.timeout_s if timeout_s is None else timeout_s, self._target)
 
     def _metadata(self) -> grpc.aio.Metadata:
         return grpc.aio.Metadata(("ramet-space", self._settings.space))
@@ -133,14 +168,16 @@ class _Attempts:
             code, message = grpc.StatusCode.CANCELLED, "The client was closed during the call."
             raise Cancelled(message, code=code, method=self._method, request_id=self._request_id)
 
-    async def pause_or_raise(self, failure: grpc.aio.AioRpcError) -> None:
+    async def pause_or_raise(self, failure: grpc.aio.AioRpcError, *, lasting: bool = False) -> None:
+        """Waits for the next attempt; a ``lasting`` call makes as many as there is time for, and waits for a server."""
         self._made += 1
         error = self.typed(failure)
         # A server that ends cancels what just arrived; a call that is cancelled from here does not come this way.
         may_help = isinstance(error, Cancelled) or error.reason in ("OVERLOADED", "WRITE_CONFLICT")
-        if self._made == _ATTEMPTS or not may_help:
+        may_help = may_help or (lasting and isinstance(error, Unavailable))
+        if not may_help or (self._made == _ATTEMPTS and not lasting):
             raise error from failure
-        pause = error.retry_after_s or _FIRST_BACKOFF_S * 2 ** (self._made - 1)
+        pause = error.retry_after_s or min(_FIRST_BACKOFF_S * 2 ** (self._made - 1), _LONGEST_BACKOFF_S)
         pause *= random.uniform(1.0, 1.5)  # noqa: S311 - spreads the callers, guards nothing
         if pause >= self.remaining_s():
             raise error from failure

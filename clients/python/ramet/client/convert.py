@@ -104,6 +104,15 @@ def _tool_call_out(call: values.ToolCall) -> pb.ToolCall:
     return build(pb.ToolCall, id=call.id, name=call.name, arguments_json=call.arguments_json or "")
 
 
+def news_in(message: pb.WatchRecordsResponse) -> values.RecordNews:
+    """Reads what a watch tells."""
+    return values.RecordNews(
+        records=tuple(map(record_in, message.records)),
+        through_seq=message.through_seq,
+        rewound_to_seq=message.rewound_to_seq if message.HasField("rewound_to_seq") else None,
+    )
+
+
 def record_in(message: pb.Record) -> values.Record:
     """Reads a record."""
     return values.Record(

@@ -7,7 +7,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from ramet.client import convert
 from ramet.client.arguments import build, each
-from ramet.client.calls import Caller, new_request_id
+from ramet.client.calls import PATIENCE_S, Caller, new_request_id
 from ramet.client.slots import SlotMethods
 from ramet.client.values import (
     Appended,
@@ -17,6 +17,7 @@ from ramet.client.values import (
     FoundSessions,
     History,
     Record,
+    RecordNews,
     RecordPage,
     Role,
     Session,
@@ -281,6 +282,25 @@ class SessionStorageClient(SlotMethods):
             pb.EraseRecordRequest, session_id=session_id, seq=seq, request_id=request_id or new_request_id()
         )
         return convert.record_in(await self._caller.unary(self._stub.EraseRecord, request))
+
+    async def watch_records(
+        self, session_id: str, *, after_seq: int | None = None, patience_s: float = PATIENCE_S
+    ) -> AsyncGenerator[RecordNews, None]:
+        """Yields the records after a seq, 0 for all, and then each new one as it is committed; it never ends by itself.
+
+        Without ``after_seq`` only what comes from now on is told; the first news come at once and say where that is.
+        When the server drains or is lost, the watch goes on elsewhere from where it was, and raises Unavailable only
+        if that takes more than ``patience_s`` seconds. To go on later, even in another process, watch after the last
+        ``through_seq``. Raises OutOfRange where a trim has overtaken the watch: go on after its ``floor_seq`` (in
+        ``metadata``), or read anew; and NotFound once the session is deleted.
+        """
+        request = build(pb.WatchRecordsRequest, session_id=session_id, after_seq=after_seq)
+
+        def move_on(news: pb.WatchRecordsResponse) -> None:
+            request.after_seq = news.through_seq
+
+        async for message in self._caller.watch(self._stub.WatchRecords, request, move_on, patience_s):
+            yield convert.news_in(message)
 
     async def get_context(
         self, session_id: str, *, max_records: int | None = None, max_characters: int | None = None

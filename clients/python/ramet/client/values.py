@@ -17,6 +17,7 @@ __all__ = [
     "FoundSessions",
     "History",
     "Record",
+    "RecordNews",
     "RecordPage",
     "Role",
     "Session",
@@ -206,6 +207,18 @@ class SessionPage:
     """May be fewer than asked, even none, before the end."""
     next_page_token: str | None
     """None: this was the last page."""
+
+
+@dataclass(frozen=True)
+class RecordNews:
+    """What a watch of a session tells at once."""
+
+    records: tuple[Record, ...]
+    """In order of seq; may be none."""
+    through_seq: int
+    """All up to this seq has been told: a later watch goes on after it."""
+    rewound_to_seq: int | None = None
+    """The session was rewound: drop the records after this seq that were told before. None: it was not."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from ramet.recorder.models import TokenTrackingModel, usage_of
 from ramet.recorder.places import carry, current_diagnosis, current_step
 from ramet.recorder.recorder import Recorder
 from ramet.recorder.texts import Mask
-from ramet.recorder.tools import note_output, note_retrieval, record_tool
+from ramet.recorder.tool_calls import ToolCall, note_output, note_retrieval
+from ramet.recorder.tools import record_tool
 from ramet.recorder.values import Layer, Limits, Report, Status, Usage
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Status",
     "Step",
     "TokenTrackingModel",
+    "ToolCall",
     "Usage",
     "carry",
     "current_diagnosis",

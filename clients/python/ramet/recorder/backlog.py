@@ -116,6 +116,11 @@ class Backlog:
             self._asleep = not self._entries
             return bool(self._entries)
 
+    def want_wake(self) -> None:
+        """Says that the next event must wake the sender, whatever waits already."""
+        with self.changed:
+            self._asleep = True
+
     def set_under_way(self, size: int) -> None:
         """Says how many bytes the sender holds in memory; they count against the limit."""
         self._under_way = size

@@ -15,8 +15,11 @@ QUESTION = (
 _COUNTS = ("evidence_count", "tools_proposed", "tools_accepted")
 
 
-def found_evaluation(answer: str) -> dict[str, Any] | None:
+def found_evaluation(answer: object) -> dict[str, Any] | None:
     """Returns the last JSON object in an answer that tells a confidence, as arguments of ``self_evaluation``."""
+    if not isinstance(answer, str):
+        # An answer with nothing but tool calls may have no text.
+        return None
     decoder = json.JSONDecoder()
     at = len(answer)
     while (at := answer.rfind("{", 0, at)) >= 0:

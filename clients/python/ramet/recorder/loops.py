@@ -37,7 +37,8 @@ class _Loop(asyncio.SelectorEventLoop):
 
 def new_loop() -> asyncio.AbstractEventLoop:
     """Makes a loop that prints nothing of other loops' ends."""
-    loop = _Loop()
+    # It keeps the context that it was made in: that of an agent would keep its diagnosis, and so the recorder.
+    loop = contextvars.Context().run(_Loop)
     loop.set_exception_handler(_heard)
     return loop
 

@@ -180,7 +180,13 @@ class Recorder:
     def _start(self) -> Sender | None:
         with self._starting:
             if self._sender is None and not self._closed and self._may_send:
-                sender = Sender(self._target, self._limits, self._backlog, self._feed, self._space_spool)
+                try:
+                    sender = Sender(self._target, self._limits, self._backlog, self._feed, self._space_spool)
+                except OSError as error:
+                    # As where too many files are open: the next event tries again.
+                    self._backlog.want_wake()
+                    _log.warning("The recorder's thread cannot start: %s", error.strerror)
+                    return None
                 try:
                     sender.start()
                 except RuntimeError:

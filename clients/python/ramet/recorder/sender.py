@@ -20,7 +20,7 @@ from ramet.recorder.spool import SpaceSpool, Spool
 from ramet.recorder.streaming import Stream, StreamFault
 from ramet.recorder.values import Limits
 
-__all__ = ["Sender", "Target"]
+__all__ = ["Sender", "Target", "backoff_s"]
 
 _log = logging.getLogger("ramet.recorder")
 
@@ -40,6 +40,12 @@ class Target:
     space: str
     credentials: grpc.ChannelCredentials | None
     user_agent: str
+
+
+def backoff_s(limits: Limits, failures: int, chance: random.Random) -> float:
+    """Returns the pause after so many failed connections, in seconds: it doubles up to its limit; half is by chance."""
+    pause: float = min(limits.first_backoff_s * 2 ** min(failures, 20), limits.longest_backoff_s)
+    return pause * chance.uniform(0.5, 1.0)
 
 
 class _State(Enum):
@@ -196,9 +202,8 @@ class Sender:
             finally:
                 self._stream = None
             self._enter(_State.WAITING)
-            pause = min(self._limits.first_backoff_s * 2 ** min(failures, 20), self._limits.longest_backoff_s)
             self._arrived.set()
-            await asyncio.sleep(pause * self._random.uniform(0.5, 1.0))
+            await asyncio.sleep(backoff_s(self._limits, failures, self._random))
 
     def _welcomed(self) -> None:
         self._enter(_State.STREAMING)

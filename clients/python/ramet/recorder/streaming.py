@@ -97,12 +97,14 @@ class Stream:
         if batch:
             if not self._feed.under_way_bytes:
                 self._heard_at = monotonic()
+            expected = self._feed.next_seq
+            # Before it is written: the answer may be read before the writing has returned.
+            self._feed.sent(batch)
             async with asyncio.timeout(self._limits.ack_s):
-                if batch[0].seq > self._feed.next_seq:
-                    await call.write(_dropped(self._feed.next_seq, batch[0].seq - 1))
+                if batch[0].seq > expected:
+                    await call.write(_dropped(expected, batch[0].seq - 1))
                 dropped = batch[0].event is None
                 await call.write(_dropped(batch[0].seq, batch[0].last_seq) if dropped else _batch(batch))
-            self._feed.sent(batch)
             return
         wait_s = pause if pause > 0 else self._limits.ack_s
         if self._feed.under_way_bytes:

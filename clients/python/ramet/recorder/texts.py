@@ -134,8 +134,11 @@ class Texts:
 
     def plain(self, value: object, where: str, levels: int = _LEVELS) -> Any:
         """Copies any value: deep, long and strange parts shortened, every text masked."""
+        # First the usual kinds, by a look at the type alone.
         if type(value) is str and self._mask is None:
             return value[: ARGUMENT_CHARACTERS + 1]
+        if type(value) is dict and levels and self._mask is None:
+            return {_text(key)[:128]: self.plain(each, where, levels - 1) for key, each in list(value.items())[:_ITEMS]}
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int | float):
@@ -208,11 +211,16 @@ def bytes_of(text: str) -> int:
 
 def plain_size(value: Any) -> int:
     """Returns how many bytes a copy by ``Texts.plain`` may take, about."""
-    if isinstance(value, str):
-        return 50 + bytes_of(value)
-    if isinstance(value, dict):
-        return 50 + sum(len(key) + plain_size(each) for key, each in value.items())
-    return 50 + sum(map(plain_size, value)) if isinstance(value, list) else 50
+    if type(value) is str:
+        return 50 + (len(value) if value.isascii() else 4 * len(value))
+    size = 50
+    if type(value) is dict:
+        for key, each in value.items():
+            size += len(key) + plain_size(each)
+    elif type(value) is list:
+        for each in value:
+            size += plain_size(each)
+    return size
 
 
 def part_of(value: object, name: str) -> Any:

@@ -1090,18 +1090,23 @@ class WatchRecordsRequest(_message.Message):
     session_id: _builtins.str
     """Required."""
     after_seq: _builtins.int
-    """The last seq seen; 0 from the start. Below floor_seq: OUT_OF_RANGE (BELOW_TRIM_FLOOR, with the floor)."""
+    """The last seq seen: the last through_seq, or the head_seq of a list of records. 0: from the start, inherited records
+    included. Absent: only what comes from now on. Below floor_seq: OUT_OF_RANGE (BELOW_TRIM_FLOOR, with the floor);
+    above head_seq: OUT_OF_RANGE (ABOVE_HEAD).
+    """
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
-        after_seq: _builtins.int = ...,
+        after_seq: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_seq", b"_after_seq", "after_seq", b"after_seq"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_seq", b"after_seq", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_seq", b"_after_seq", "after_seq", b"after_seq", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__after_seq: _TypeAlias = _typing.Literal["after_seq"]  # noqa: Y015
+    _WhichOneofArgType__after_seq: _TypeAlias = _typing.Literal["_after_seq", b"_after_seq"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__after_seq) -> _WhichOneofReturnType__after_seq | None: ...
 
 Global___WatchRecordsRequest: _TypeAlias = WatchRecordsRequest  # noqa: Y015
 
@@ -1113,23 +1118,31 @@ class WatchRecordsResponse(_message.Message):
 
     RECORDS_FIELD_NUMBER: _builtins.int
     THROUGH_SEQ_FIELD_NUMBER: _builtins.int
+    REWOUND_TO_SEQ_FIELD_NUMBER: _builtins.int
     through_seq: _builtins.int
-    """Everything up to this seq has been sent; resume after it."""
+    """Everything up to this seq has been told; resume after it. It also moves on over seqs that have no record."""
+    rewound_to_seq: _builtins.int
+    """Present where the session was rewound behind what was told: it shows no record between this seq and those of this
+    message any more. To be taken in before the records.
+    """
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___Record]:
-        """In order of seq."""
+        """In order of seq; at most 256, together at most 256 KiB of text, but for a single larger one."""
 
     def __init__(
         self,
         *,
         records: _abc.Iterable[Global___Record] | None = ...,
         through_seq: _builtins.int = ...,
+        rewound_to_seq: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_rewound_to_seq", b"_rewound_to_seq", "rewound_to_seq", b"rewound_to_seq"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["records", b"records", "through_seq", b"through_seq"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rewound_to_seq", b"_rewound_to_seq", "records", b"records", "rewound_to_seq", b"rewound_to_seq", "through_seq", b"through_seq"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__rewound_to_seq: _TypeAlias = _typing.Literal["rewound_to_seq"]  # noqa: Y015
+    _WhichOneofArgType__rewound_to_seq: _TypeAlias = _typing.Literal["_rewound_to_seq", b"_rewound_to_seq"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rewound_to_seq) -> _WhichOneofReturnType__rewound_to_seq | None: ...
 
 Global___WatchRecordsResponse: _TypeAlias = WatchRecordsResponse  # noqa: Y015
 

@@ -280,7 +280,13 @@ class SessionStorageServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def WatchRecords(self, request, context):
-        """Streams the records after a seq, then each new one as it is committed. Not served yet: UNIMPLEMENTED, NOT_SERVED.
+        """Streams the records after a seq, then each new one as it is committed, by whichever server. The first message comes
+        at once, even where it tells nothing, and says where the watch stands. Whoever resumes after the last through_seq
+        misses nothing and gets nothing twice. What a message holds is what the session shows as it is read: a record that
+        is erased later is not told again, and one that is trimmed or rewound before a slow client came to it is not told.
+        Reading falls behind without cost, until a trim overtakes it: OUT_OF_RANGE (BELOW_TRIM_FLOOR, with the floor). A
+        session that is deleted ends its watch (NOT_FOUND, SESSION_NOT_FOUND), also where its id is used again. A draining
+        server, and one that has lost its database, end it with UNAVAILABLE: resume, elsewhere if you can.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

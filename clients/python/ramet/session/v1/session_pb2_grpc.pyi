@@ -82,7 +82,14 @@ class SessionStorageStub:
     calls and times stay. Erasing it again changes nothing.
     """
     WatchRecords: _grpc.UnaryStreamMultiCallable[_session_pb2.WatchRecordsRequest, _session_pb2.WatchRecordsResponse]
-    """Streams the records after a seq, then each new one as it is committed. Not served yet: UNIMPLEMENTED, NOT_SERVED."""
+    """Streams the records after a seq, then each new one as it is committed, by whichever server. The first message comes
+    at once, even where it tells nothing, and says where the watch stands. Whoever resumes after the last through_seq
+    misses nothing and gets nothing twice. What a message holds is what the session shows as it is read: a record that
+    is erased later is not told again, and one that is trimmed or rewound before a slow client came to it is not told.
+    Reading falls behind without cost, until a trim overtakes it: OUT_OF_RANGE (BELOW_TRIM_FLOOR, with the floor). A
+    session that is deleted ends its watch (NOT_FOUND, SESSION_NOT_FOUND), also where its id is used again. A draining
+    server, and one that has lost its database, end it with UNAVAILABLE: resume, elsewhere if you can.
+    """
     GetSystemPrompt: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSystemPromptRequest, _session_pb2.Slot]
     """Reads the slot systemPrompt, which every send begins with."""
     PutSystemPrompt: _grpc.UnaryUnaryMultiCallable[_session_pb2.PutSystemPromptRequest, _session_pb2.Slot]
@@ -159,7 +166,14 @@ class SessionStorageAsyncStub(SessionStorageStub):
     calls and times stay. Erasing it again changes nothing.
     """
     WatchRecords: _aio.UnaryStreamMultiCallable[_session_pb2.WatchRecordsRequest, _session_pb2.WatchRecordsResponse]  # type: ignore[assignment]
-    """Streams the records after a seq, then each new one as it is committed. Not served yet: UNIMPLEMENTED, NOT_SERVED."""
+    """Streams the records after a seq, then each new one as it is committed, by whichever server. The first message comes
+    at once, even where it tells nothing, and says where the watch stands. Whoever resumes after the last through_seq
+    misses nothing and gets nothing twice. What a message holds is what the session shows as it is read: a record that
+    is erased later is not told again, and one that is trimmed or rewound before a slow client came to it is not told.
+    Reading falls behind without cost, until a trim overtakes it: OUT_OF_RANGE (BELOW_TRIM_FLOOR, with the floor). A
+    session that is deleted ends its watch (NOT_FOUND, SESSION_NOT_FOUND), also where its id is used again. A draining
+    server, and one that has lost its database, end it with UNAVAILABLE: resume, elsewhere if you can.
+    """
     GetSystemPrompt: _aio.UnaryUnaryMultiCallable[_session_pb2.GetSystemPromptRequest, _session_pb2.Slot]  # type: ignore[assignment]
     """Reads the slot systemPrompt, which every send begins with."""
     PutSystemPrompt: _aio.UnaryUnaryMultiCallable[_session_pb2.PutSystemPromptRequest, _session_pb2.Slot]  # type: ignore[assignment]
@@ -311,7 +325,14 @@ class SessionStorageServicer(metaclass=_abc_1.ABCMeta):
         request: _session_pb2.WatchRecordsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_session_pb2.WatchRecordsResponse], _abc.AsyncIterator[_session_pb2.WatchRecordsResponse]]:
-        """Streams the records after a seq, then each new one as it is committed. Not served yet: UNIMPLEMENTED, NOT_SERVED."""
+        """Streams the records after a seq, then each new one as it is committed, by whichever server. The first message comes
+        at once, even where it tells nothing, and says where the watch stands. Whoever resumes after the last through_seq
+        misses nothing and gets nothing twice. What a message holds is what the session shows as it is read: a record that
+        is erased later is not told again, and one that is trimmed or rewound before a slow client came to it is not told.
+        Reading falls behind without cost, until a trim overtakes it: OUT_OF_RANGE (BELOW_TRIM_FLOOR, with the floor). A
+        session that is deleted ends its watch (NOT_FOUND, SESSION_NOT_FOUND), also where its id is used again. A draining
+        server, and one that has lost its database, end it with UNAVAILABLE: resume, elsewhere if you can.
+        """
 
     @_abc_1.abstractmethod
     def GetSystemPrompt(

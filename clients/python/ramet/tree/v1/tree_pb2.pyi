@@ -86,27 +86,29 @@ class _TreeChangeKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TreeCh
     TREE_CHANGE_KIND_UNSPECIFIED: _TreeChangeKind.ValueType  # 0
     """Not given."""
     TREE_CHANGE_KIND_CREATED: _TreeChangeKind.ValueType  # 1
-    """It was created, or its content came."""
+    """It was created. One that awaited its content is told once, when that came; before, nothing of it is told."""
     TREE_CHANGE_KIND_UPDATED: _TreeChangeKind.ValueType  # 2
-    """Its label or refs changed."""
+    """Its label, refs or config changed."""
     TREE_CHANGE_KIND_MOVED: _TreeChangeKind.ValueType  # 3
-    """It moved."""
+    """It moved to another parent or index, with its refs as they are now; or its parent was deleted and it took that place."""
     TREE_CHANGE_KIND_DELETED: _TreeChangeKind.ValueType  # 4
-    """It was deleted."""
+    """It was deleted. Of nodes that go together, those below are told first."""
 
 class TreeChangeKind(_TreeChangeKind, metaclass=_TreeChangeKindEnumTypeWrapper):
-    """What happened to a node."""
+    """What happened to a node. Only the node itself is told of: the siblings that close ranks, and the depth of those below
+    a node that moved, follow from it.
+    """
 
 TREE_CHANGE_KIND_UNSPECIFIED: TreeChangeKind.ValueType  # 0
 """Not given."""
 TREE_CHANGE_KIND_CREATED: TreeChangeKind.ValueType  # 1
-"""It was created, or its content came."""
+"""It was created. One that awaited its content is told once, when that came; before, nothing of it is told."""
 TREE_CHANGE_KIND_UPDATED: TreeChangeKind.ValueType  # 2
-"""Its label or refs changed."""
+"""Its label, refs or config changed."""
 TREE_CHANGE_KIND_MOVED: TreeChangeKind.ValueType  # 3
-"""It moved."""
+"""It moved to another parent or index, with its refs as they are now; or its parent was deleted and it took that place."""
 TREE_CHANGE_KIND_DELETED: TreeChangeKind.ValueType  # 4
-"""It was deleted."""
+"""It was deleted. Of nodes that go together, those below are told first."""
 Global___TreeChangeKind: _TypeAlias = TreeChangeKind  # noqa: Y015
 
 @_typing.final
@@ -303,7 +305,7 @@ class CreateSessionRequest(_message.Message):
     awaits_content: _builtins.bool
     """No reader sees the node until its session exists; if that never comes, the node is swept after a while (10 minutes,
     a server setting). Where the session exists already: ALREADY_EXISTS (SESSION_EXISTS). A session that is deleted alone,
-    before anything was done to the node, leaves the node as one that waits.
+    before anything was done to the node and before GetTree or a watch told of it, leaves the node as one that waits.
     """
     request_id: _builtins.str
     """See the service."""
@@ -766,8 +768,11 @@ class GetTreeResponse(_message.Message):
 
     ENTRIES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Empty: this was the last page."""
+    position: _builtins.int
+    """The position of the forest as this page was read. A watch from the first page's tells all that the pages do not."""
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___TreeEntry]:
         """By depth, parent, index."""
@@ -777,10 +782,11 @@ class GetTreeResponse(_message.Message):
         *,
         entries: _abc.Iterable[Global___TreeEntry] | None = ...,
         next_page_token: _builtins.str = ...,
+        position: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "next_page_token", b"next_page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "next_page_token", b"next_page_token", "position", b"position"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1172,17 +1178,22 @@ class WatchTreeRequest(_message.Message):
 
     AFTER_POSITION_FIELD_NUMBER: _builtins.int
     after_position: _builtins.int
-    """The last position seen; 0 from the start."""
+    """The last position seen: the last through_position, or the position of GetTree. 0: from the start. Absent: only what
+    comes from now on. Before the changes that are kept: OUT_OF_RANGE (BELOW_TRIM_FLOOR, with floor_position); above the
+    position of the forest: OUT_OF_RANGE (ABOVE_HEAD, with head_position).
+    """
     def __init__(
         self,
         *,
-        after_position: _builtins.int = ...,
+        after_position: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_after_position", b"_after_position", "after_position", b"after_position"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_position", b"after_position"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_after_position", b"_after_position", "after_position", b"after_position"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__after_position: _TypeAlias = _typing.Literal["after_position"]  # noqa: Y015
+    _WhichOneofArgType__after_position: _TypeAlias = _typing.Literal["_after_position", b"_after_position"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__after_position) -> _WhichOneofReturnType__after_position | None: ...
 
 Global___WatchTreeRequest: _TypeAlias = WatchTreeRequest  # noqa: Y015
 
@@ -1193,18 +1204,22 @@ class WatchTreeResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CHANGES_FIELD_NUMBER: _builtins.int
+    THROUGH_POSITION_FIELD_NUMBER: _builtins.int
+    through_position: _builtins.int
+    """Everything up to this position has been told; resume after it."""
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___TreeChange]:
-        """In order of position."""
+        """In order of position; at most 1,000."""
 
     def __init__(
         self,
         *,
         changes: _abc.Iterable[Global___TreeChange] | None = ...,
+        through_position: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "through_position", b"through_position"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -256,7 +256,12 @@ class SessionTreeServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def WatchTree(self, request, context):
-        """Streams changes of the forest from a position, then live. Not served yet: UNIMPLEMENTED, NOT_SERVED.
+        """Streams changes of the forest from a position, then live, by whichever server they were committed. The first message
+        comes at once, even where it tells nothing, and says where the watch stands. Whoever resumes after the last
+        through_position misses nothing and gets nothing twice. To follow the forest: read it by GetTree, watch from the
+        position of the first page, and read each node that a change names. Changes are kept for some days (7, a server
+        setting); a position before them is OUT_OF_RANGE (BELOW_TRIM_FLOOR, with floor_position): read the forest again. A
+        draining server, and one that has lost its database, end the stream with UNAVAILABLE: resume, elsewhere if you can.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

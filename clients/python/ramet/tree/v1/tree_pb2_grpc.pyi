@@ -81,7 +81,13 @@ class SessionTreeStub:
     PutConfig: _grpc.UnaryUnaryMultiCallable[_tree_pb2.PutConfigRequest, _tree_pb2.Config]
     """Replaces the frozen config of a node. It never touches a slot of the session."""
     WatchTree: _grpc.UnaryStreamMultiCallable[_tree_pb2.WatchTreeRequest, _tree_pb2.WatchTreeResponse]
-    """Streams changes of the forest from a position, then live. Not served yet: UNIMPLEMENTED, NOT_SERVED."""
+    """Streams changes of the forest from a position, then live, by whichever server they were committed. The first message
+    comes at once, even where it tells nothing, and says where the watch stands. Whoever resumes after the last
+    through_position misses nothing and gets nothing twice. To follow the forest: read it by GetTree, watch from the
+    position of the first page, and read each node that a change names. Changes are kept for some days (7, a server
+    setting); a position before them is OUT_OF_RANGE (BELOW_TRIM_FLOOR, with floor_position): read the forest again. A
+    draining server, and one that has lost its database, end the stream with UNAVAILABLE: resume, elsewhere if you can.
+    """
     GetServerInfo: _grpc.UnaryUnaryMultiCallable[_tree_pb2.GetServerInfoRequest, _tree_pb2.GetServerInfoResponse]
     """Tells the server's version, schema revision and limits."""
 
@@ -133,7 +139,13 @@ class SessionTreeAsyncStub(SessionTreeStub):
     PutConfig: _aio.UnaryUnaryMultiCallable[_tree_pb2.PutConfigRequest, _tree_pb2.Config]  # type: ignore[assignment]
     """Replaces the frozen config of a node. It never touches a slot of the session."""
     WatchTree: _aio.UnaryStreamMultiCallable[_tree_pb2.WatchTreeRequest, _tree_pb2.WatchTreeResponse]  # type: ignore[assignment]
-    """Streams changes of the forest from a position, then live. Not served yet: UNIMPLEMENTED, NOT_SERVED."""
+    """Streams changes of the forest from a position, then live, by whichever server they were committed. The first message
+    comes at once, even where it tells nothing, and says where the watch stands. Whoever resumes after the last
+    through_position misses nothing and gets nothing twice. To follow the forest: read it by GetTree, watch from the
+    position of the first page, and read each node that a change names. Changes are kept for some days (7, a server
+    setting); a position before them is OUT_OF_RANGE (BELOW_TRIM_FLOOR, with floor_position): read the forest again. A
+    draining server, and one that has lost its database, end the stream with UNAVAILABLE: resume, elsewhere if you can.
+    """
     GetServerInfo: _aio.UnaryUnaryMultiCallable[_tree_pb2.GetServerInfoRequest, _tree_pb2.GetServerInfoResponse]  # type: ignore[assignment]
     """Tells the server's version, schema revision and limits."""
 
@@ -284,7 +296,13 @@ class SessionTreeServicer(metaclass=_abc_1.ABCMeta):
         request: _tree_pb2.WatchTreeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_tree_pb2.WatchTreeResponse], _abc.AsyncIterator[_tree_pb2.WatchTreeResponse]]:
-        """Streams changes of the forest from a position, then live. Not served yet: UNIMPLEMENTED, NOT_SERVED."""
+        """Streams changes of the forest from a position, then live, by whichever server they were committed. The first message
+        comes at once, even where it tells nothing, and says where the watch stands. Whoever resumes after the last
+        through_position misses nothing and gets nothing twice. To follow the forest: read it by GetTree, watch from the
+        position of the first page, and read each node that a change names. Changes are kept for some days (7, a server
+        setting); a position before them is OUT_OF_RANGE (BELOW_TRIM_FLOOR, with floor_position): read the forest again. A
+        draining server, and one that has lost its database, end the stream with UNAVAILABLE: resume, elsewhere if you can.
+        """
 
     @_abc_1.abstractmethod
     def GetServerInfo(

@@ -15,6 +15,7 @@ from session_service.rules.records import RecordRules
 from session_service.rules.sessions import SessionRules
 from session_service.rules.slots import SlotRules
 from session_service.rules.sweeping import SweepRules
+from session_service.rules.transactions import TransactionRules
 from session_service.rules.trimming import TrimRules
 from session_service.rules.verifying import VerifyRules
 from session_service.rules.verifying.ports import Audit
@@ -40,6 +41,7 @@ def build(database: Database, limits: Limits, clock: Clock) -> SessionStorageSer
         contexts=ContextRules(store),
         forks=ForkRules(store, limits, clock),
         diffs=DiffRules(store),
+        transactions=TransactionRules(store, limits, clock, erasure),
         watches=_watches(database, store, limits),
         limits=limits,
         schema_revision=schema.head(),

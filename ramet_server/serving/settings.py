@@ -58,6 +58,14 @@ class Settings:
     )
     request_id_hours: int = _setting(24, _COUNT, "Hours for which a request_id is remembered.")
     await_content_seconds: int = _setting(600, _COUNT, "Age at which a node still without content is swept.")
+    transaction_seconds: float = _setting(
+        60.0, click.FloatRange(min=0, min_open=True), "Age at which an open transaction is ended."
+    )
+    transaction_operations: int = _setting(1000, _COUNT, "Reads and writes of one transaction.")
+    transaction_bytes: int = _setting(16 * _MIB, _COUNT, "Requests of one transaction, in bytes.")
+    open_transaction_bytes: int = _setting(
+        256 * _MIB, _COUNT, "What all open transactions may keep in memory, in bytes; more are refused for a while."
+    )
     tree_change_days: int = _setting(
         7, click.IntRange(min=0), "Days for which changes of the forest are kept for watches; 0 for ever."
     )
@@ -89,6 +97,10 @@ class Settings:
         return Limits(
             request_id_hours=self.request_id_hours,
             await_content_seconds=self.await_content_seconds,
+            max_transaction_seconds=self.transaction_seconds,
+            max_transaction_operations=self.transaction_operations,
+            max_transaction_bytes=self.transaction_bytes,
+            max_open_transaction_bytes=self.open_transaction_bytes,
             tree_change_days=self.tree_change_days,
             watch_poll_seconds=self.watch_poll_seconds,
             abandoned_after_seconds=self.telemetry_abandoned_seconds,

@@ -5,66 +5,31 @@ what was read, and what it writes is kept back. The second trip stores what all 
 statement per table, and commits. A member that fails has therefore written nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Executable, bindparam, insert, select
-from sqlalchemy.dialects import mysql, sqlite
+from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.exc import DBAPIError
 
 from ramet_server.database.database import Database, KeyTaken, RowsHeld
 from ramet_server.database.faults import Fault, classify
-from ramet_server.database.moved import note
 from ramet_server.database.prepared import Bound, Prepared, Row
-from ramet_server.database.request_log import INSERT_LOGGED, log_row, logged_ids
-from ramet_server.database.tables.session import broken_group, record, session, session_tag
+from ramet_server.database.request_log import logged_ids
+from ramet_server.database.tables.session import session, session_tag
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.errors import RametError, WriteConflict
-from ramet_server.domain.idempotency import LoggedRequest, Mutation, Outcome
 from ramet_server.domain.sharing import ALONE, Alone, Member
 from session_service.rules.ports import UnitOfWork
-from session_service.rules.values import Record, Session, Status
+from session_service.rules.values import Session, Status
 from session_service.store import ranges
-from session_service.store.marks import SqlMarks
-from session_service.store.records import SqlRecords, values_of
-from session_service.store.sessions import COLUMNS, HISTORY, SqlSessions
-from session_service.store.slots import SqlSlots
-from session_service.store.spans import SqlSpans
+from session_service.store.members import Changes, Held, Key, MemberUnit, OwnUnitNeeded
+from session_service.store.sessions import COLUMNS
 
 T = TypeVar("T")
 
-Key = tuple[str, str]
-"""Space and id of a session."""
-
-_MOVING = ("head_seq", "turn_count", "max_record_bytes", "open_groups", "last_active_at")
-"""The fields of a session that members may change."""
-
-_STORED = {name: column for name, column in COLUMNS.items() if name != "metadata_json"}
-"""What an upsert sends of a session: all that may not be NULL, and what moves."""
-
 _STATUS = list(COLUMNS).index("status")
-
-_INSERT_RECORDS = Prepared(insert(record), columns=[column.name for column in record.columns])
-_INSERT_MARKS = Prepared(insert(broken_group), columns=[column.name for column in broken_group.columns])
-
-
-def _save(dialect: str) -> Executable:
-    """Writes what moved of sessions that are locked, and so exist: an update of many rows by one statement."""
-    moving = [COLUMNS[name].name for name in _MOVING]
-    if dialect == "mysql":
-        on_mysql = mysql.insert(session)
-        return on_mysql.on_duplicate_key_update({name: on_mysql.inserted[name] for name in moving})
-    on_sqlite = sqlite.insert(session)
-    return on_sqlite.on_conflict_do_update(
-        index_elements=[session.c.space_id, session.c.session_id],
-        set_={name: on_sqlite.excluded[name] for name in moving},
-    )
-
-
-_SAVE_SESSIONS = Prepared(_save, columns=["space_id", *(column.name for column in _STORED.values())])
 
 
 @cache
@@ -96,157 +61,13 @@ def _ids(count: int) -> list[Any]:
     return [bindparam(f"session{place}", type_=session.c.session_id.type) for place in range(count)]
 
 
-class OwnUnitNeeded(Exception):
-    """Says that a member does what needs a transaction of its own; it never reaches a client."""
-
-
-@dataclass(slots=True)
-class _Held:
-    """A locked session as the members so far have left it."""
-
-    session: Session
-    tags: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class _Changes:
-    """What members wrote and the last trip will store."""
-
-    records: list[Mapping[str, Any]] = field(default_factory=list)
-    marks: list[Mapping[str, Any]] = field(default_factory=list)
-    sessions: dict[Key, Session] = field(default_factory=dict)
-    logged: list[Mapping[str, Any]] = field(default_factory=list)
-
-    def add(self, other: "_Changes") -> None:
-        self.records += other.records
-        self.marks += other.marks
-        self.sessions |= other.sessions
-        self.logged += other.logged
-
-    def bound(self, connection: Connection) -> list[Bound]:
-        """Returns the statements that store it, and notes what they move.
-
-        The log comes last, so that its keys are held for a short time.
-        """
-        for after in self.sessions.values():
-            note(connection, HISTORY, after.origin)
-        sessions = [
-            {"space_id": key[0]} | {column.name: getattr(after, name) for name, column in _STORED.items()}
-            for key, after in sorted(self.sessions.items())
-        ]
-        tables: list[tuple[Prepared, Sequence[Mapping[str, Any]]]] = [
-            (_INSERT_RECORDS, self.records),
-            (_INSERT_MARKS, self.marks),
-            (_SAVE_SESSIONS, sessions),
-            (INSERT_LOGGED, self.logged),
-        ]
-        return [statement.bind_rows(connection, rows) for statement, rows in tables if rows]
-
-
-class _Sessions(SqlSessions):
-    """The sessions that were locked by the first trip; whatever else is read is as the members found it."""
-
-    def __init__(self, connection: Connection, space: str, held: Mapping[Key, _Held], changes: _Changes) -> None:
-        super().__init__(connection, space)
-        self._held = held
-        self._changes = changes
-
-    def lock(self, session_id: str) -> Session | None:
-        """Returns the session as the members before have left it."""
-        found = self._held.get((self._space, session_id))
-        return None if found is None else found.session
-
-    def tags(self, session_id: str) -> tuple[str, ...]:
-        """Returns the tags that were read."""
-        return self._held[self._space, session_id].tags
-
-    def save(self, before: Session, after: Session) -> None:
-        """Keeps the session for the last trip."""
-        self._changes.sessions[self._space, before.session_id] = after
-
-
-class _Records(SqlRecords):
-    """Records that are kept for the last trip; to read some takes spans, which no member has."""
-
-    def __init__(self, connection: Connection, changes: _Changes) -> None:
-        super().__init__(connection)
-        self._changes = changes
-
-    def insert(self, origin: str, records: Sequence[Record]) -> None:
-        """Keeps records for the last trip."""
-        self._changes.records += [{"origin": origin, **values_of(each)} for each in records]
-
-
-class _Marks(SqlMarks):
-    """Marks that are kept for the last trip."""
-
-    def __init__(self, connection: Connection, changes: _Changes) -> None:
-        super().__init__(connection)
-        self._changes = changes
-
-    def add(self, owner: str, seqs: Iterable[int]) -> None:
-        """Keeps marks for the last trip."""
-        self._changes.marks += [{"origin": owner, "seq": seq} for seq in seqs]
-
-
-class _Log:
-    """The log of one member."""
-
-    def __init__(self, space: str, service: str, clock: Clock, changes: _Changes) -> None:
-        self._space = space
-        self._service = service
-        self._clock = clock
-        self._changes = changes
-
-    def find(self, request_id: str) -> LoggedRequest | None:
-        """Finds nothing: who may have been here before is told by the key of the last trip."""
-        raise OwnUnitNeeded(request_id)
-
-    def put(self, mutation: Mutation, outcome: Outcome) -> None:
-        """Keeps the mutation for the last trip."""
-        if mutation.request_id is not None:
-            row = log_row(self._space, self._service, mutation, outcome, self._clock.now())
-            self._changes.logged.append(row)
-
-
-class _Unit:
-    """A member's unit of work; implements ``rules.ports.UnitOfWork`` as far as members need it."""
-
-    def __init__(self, connection: Connection, space: str, held: Mapping[Key, _Held], log: "_Logs") -> None:
-        self._connection = connection
-        self._space = space
-        self.changes = _Changes()
-        self.wrote_at_once = False
-        """Whether it may have changed something before the last trip, which only a rollback undoes."""
-        self.sessions = _Sessions(connection, space, held, self.changes)
-        self.records = _Records(connection, self.changes)
-        self.marks = _Marks(connection, self.changes)
-        self.requests = _Log(space, log.service, log.clock, self.changes)
-
-    @property
-    def slots(self) -> SqlSlots:
-        """The slots, as they are in the transaction."""
-        self.wrote_at_once = True
-        return SqlSlots(self._connection, self._space)
-
-    @property
-    def spans(self) -> SqlSpans:
-        """Are not for members: a history that is read would lack what the members before keep back."""
-        raise OwnUnitNeeded
-
-
-@dataclass(frozen=True, slots=True)
-class _Logs:
-    service: str
-    clock: Clock
-
-
 class SharedUnits:
     """Runs members in one transaction; implements ``domain.sharing.SharingStore``."""
 
     def __init__(self, database: Database, clock: Clock, service: str) -> None:
         self._database = database
-        self._log = _Logs(service, clock)
+        self._clock = clock
+        self._service = service
 
     def write_together(self, members: Sequence[Member[UnitOfWork, T]]) -> list[T | RametError | Alone]:
         """Runs the work of all in order and commits; returns for each its result, or why it took no part."""
@@ -294,7 +115,7 @@ class SharedUnits:
         _: Sequence[Sequence[Row]],
     ) -> tuple[list[T | RametError | Alone], Sequence[Bound]]:
         """Finds out which sessions others hold: their members take no part."""
-        held: dict[Key, _Held] = {}
+        held: dict[Key, Held] = {}
         missed: set[Key] = set()
         for space in sorted(keys):
             for session_id in keys[space]:
@@ -312,10 +133,10 @@ class SharedUnits:
         self,
         connection: Connection,
         members: Sequence[Member[UnitOfWork, T]],
-        held: Mapping[Key, _Held],
+        held: Mapping[Key, Held],
         missed: set[Key],
     ) -> tuple[list[T | RametError | Alone], Sequence[Bound]]:
-        changes = _Changes()
+        changes = Changes()
         seen: set[tuple[str, str | None]] = set()
         answers: list[T | RametError | Alone] = []
         for member in members:
@@ -332,10 +153,10 @@ class SharedUnits:
         self,
         connection: Connection,
         member: Member[UnitOfWork, Any],
-        held: Mapping[Key, _Held],
-        changes: _Changes,
+        held: Mapping[Key, Held],
+        changes: Changes,
     ) -> Any:
-        unit = _Unit(connection, member.call.space, held, self._log)
+        unit = MemberUnit(connection, member.call.space, held, self._service, self._clock)
         try:
             member.call.check()
             result, outcome = member.work(unit)
@@ -360,7 +181,7 @@ class SharedUnits:
             return {
                 (space, request_id)
                 for space, wanted in ids.items()
-                for request_id in logged_ids(connection, space, self._log.service, wanted)
+                for request_id in logged_ids(connection, space, self._service, wanted)
             }
 
         return self._database.read(Call(space=""), read)
@@ -396,8 +217,8 @@ def _plain(connection: Connection, bound: Bound) -> Sequence[Row]:
     return [tuple(row) for row in connection.exec_driver_sql(bound.text, bound.parameters[0])]
 
 
-def _held(rows: Sequence[Sequence[Row]]) -> dict[Key, _Held]:
-    held: dict[Key, _Held] = {}
+def _held(rows: Sequence[Sequence[Row]]) -> dict[Key, Held]:
+    held: dict[Key, Held] = {}
     for found, tags in zip(rows[::2], rows[1::2], strict=True):
         tags_of: dict[Key, list[str]] = {}
         for space, session_id, tag in tags:
@@ -406,5 +227,5 @@ def _held(rows: Sequence[Sequence[Row]]) -> dict[Key, _Held]:
             values[_STATUS] = Status(values[_STATUS])
             one = Session(*values)
             key = (space, one.session_id)
-            held[key] = _Held(one, tuple(sorted(tags_of.get(key, ()))))
+            held[key] = Held(one, tuple(sorted(tags_of.get(key, ()))))
     return held

@@ -61,6 +61,7 @@ def test_grpcurl_calls_every_rpc(served_address: str) -> None:
     options = ("-H", "ramet-space: grpcurl", "-emit-defaults", "-format-error")
     problems = []
     for call in example_calls():
-        done = _grpcurl(*options, "-d", json.dumps(call.request), served_address, call.method)
+        sent = "\n".join(map(json.dumps, call.requests()))
+        done = _grpcurl(*options, "-d", sent, served_address, call.method)
         problems += _problems(call, done)
     assert problems == []

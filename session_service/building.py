@@ -1,5 +1,7 @@
 """Puts the service together."""
 
+from collections.abc import Callable
+
 from sqlalchemy import Connection
 
 from ramet_server.database import schema
@@ -10,11 +12,13 @@ from ramet_server.domain.limits import Limits
 from ramet_server.serving.watch_hub import WatchHub
 from session_service.rules.archiving.arriving import ArrivingSessions
 from session_service.rules.archiving.leaving import LeavingSessions
+from session_service.rules.clearing import ClearRules
 from session_service.rules.contexts import ContextRules
 from session_service.rules.deletion import DeletionRules
 from session_service.rules.diffs import DiffRules
 from session_service.rules.erasure import ErasureRules
 from session_service.rules.forks import ForkRules
+from session_service.rules.ports import UnitOfWork
 from session_service.rules.records import RecordRules
 from session_service.rules.sessions import SessionRules
 from session_service.rules.slots import SlotRules
@@ -27,8 +31,9 @@ from session_service.rules.watching import WatchRules
 from session_service.servicer import SessionStorageServicer
 from session_service.store.archives import SqlArchiveStore, SqlArchiveUnit
 from session_service.store.audit import SqlAudit
+from session_service.store.begun import SqlBegun
 from session_service.store.sessions import HISTORY
-from session_service.store.unit import SqlStore
+from session_service.store.unit import SqlStore, SqlUnit
 from session_service.watching import RecordWatches
 
 
@@ -81,3 +86,14 @@ def build_leaving(connection: Connection, space: str, clock: Clock) -> LeavingSe
 def build_verify(database: Database, clock: Clock) -> VerifyRules:
     """Returns the service's part of a verification."""
     return VerifyRules(SqlVerifyStore[Audit](database, SqlAudit), clock)
+
+
+def joining_units(clock: Clock, limits: Limits) -> Callable[[Connection, str], UnitOfWork]:
+    """Returns what makes a unit of a connection and a space, for transactions that another one begins and ends."""
+    return lambda connection, space: SqlUnit(connection, space, clock, limits.request_id_hours)
+
+
+def build_clearing(database: Database, limits: Limits, clock: Clock) -> ClearRules:
+    """Returns the service's part of deleting a space."""
+    store = SqlStore(database, clock, limits.request_id_hours)
+    return ClearRules(SqlBegun(database), DeletionRules(store, clock, ErasureRules(store, clock)))

@@ -1,5 +1,7 @@
 """Puts the service together."""
 
+from collections.abc import Callable
+
 from sqlalchemy import Connection
 
 from ramet_server.database import schema
@@ -15,6 +17,7 @@ from tree_service.rules.forest import ForestRules
 from tree_service.rules.listing import ListingRules
 from tree_service.rules.moves import MoveRules
 from tree_service.rules.nodes import NodeRules
+from tree_service.rules.ports import UnitOfWork
 from tree_service.rules.refs import RefRules
 from tree_service.rules.sweeping import SweepRules
 from tree_service.rules.verifying import VerifyRules
@@ -23,6 +26,7 @@ from tree_service.servicer import SessionTreeServicer
 from tree_service.store import SqlBacklog, TreeStore
 from tree_service.store.archives import ArchiveTreeStore, ArchiveTreeUnit
 from tree_service.store.audit import SqlAudit
+from tree_service.store.units import TreeUnit
 
 
 def build(database: Database, limits: Limits, clock: Clock) -> SessionTreeServicer:
@@ -59,3 +63,8 @@ def build_leaving(connection: Connection, space: str, limits: Limits, clock: Clo
 def build_verify(database: Database, limits: Limits, clock: Clock) -> VerifyRules:
     """Returns the service's part of a verification."""
     return VerifyRules(SqlVerifyStore[Audit](database, SqlAudit), limits, clock)
+
+
+def joining_units(clock: Clock, limits: Limits) -> Callable[[Connection, str], UnitOfWork]:
+    """Returns what makes a unit of a connection and a space, for transactions that another one begins and ends."""
+    return lambda connection, space: TreeUnit(connection, space, limits, clock)

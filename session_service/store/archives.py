@@ -92,9 +92,11 @@ class SqlArchives:
         """Removes the note of an arriving session."""
         self._connection.execute(delete(arriving_session).where(self._here(session_id)))
 
-    def stale(self, before: datetime, limit: int) -> list[Stale]:
-        """Returns arriving sessions of all spaces that nothing came for since a moment, oldest first."""
+    def stale(self, before: datetime, limit: int, space: str | None = None) -> list[Stale]:
+        """Returns arriving sessions, of one or all spaces, that nothing came for since a moment, oldest first."""
         wanted = select(_A.space_id, _A.session_id).where(_A.heard_at < before).order_by(_A.heard_at).limit(limit)
+        if space is not None:
+            wanted = wanted.where(_A.space_id == space)
         return [Stale(*row) for row in self._connection.execute(wanted)]
 
     def wait_for_sweeps(self, origins: Collection[str]) -> None:

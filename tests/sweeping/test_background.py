@@ -125,6 +125,8 @@ def test_the_command_makes_one_pass_and_prints_counts(world: World, database_url
         "settled_nodes=0",
         "deleted_nodes=1",
         "deleted_sessions=1",
+        "expired_sessions=0",
+        "expired_nodes=0",
         "dropped_arrivals=0",
         "released_records=0",
         "forgotten_requests=0",

@@ -192,8 +192,8 @@ class ArrivingSessions:
 
         self._store.write(call, work)
 
-    def drop_stale(self, call: Call, before: datetime, limit: int) -> int:
-        """Drops what imports left half-way before a moment, in all spaces; returns of how many sessions."""
+    def drop_stale(self, call: Call, before: datetime, limit: int, space: str | None = None) -> int:
+        """Drops what imports left half-way before a moment, in one or all spaces; returns of how many sessions."""
 
         def work(unit: ArchiveUnit, session_id: str) -> list[Released]:
             note = unit.archives.lock_arriving(session_id)
@@ -201,7 +201,7 @@ class ArrivingSessions:
                 return []
             return _drop_in(unit, session_id, note.origin, self._clock.now())
 
-        found = self._store.read(call, lambda unit: unit.archives.stale(before, limit))
+        found = self._store.read(call, lambda unit: unit.archives.stale(before, limit, space))
         for each in found:
             within, drop = replace(call, space=each.space_id), partial(work, session_id=each.session_id)
             self._erasure.sweep_released(call, self._store.write(within, drop))

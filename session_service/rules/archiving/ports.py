@@ -63,8 +63,8 @@ class Archives(Protocol):
         """Removes the note of an arriving session."""
         ...
 
-    def stale(self, before: datetime, limit: int) -> list[Stale]:
-        """Returns arriving sessions of all spaces that nothing came for since a moment, oldest first."""
+    def stale(self, before: datetime, limit: int, space: str | None = None) -> list[Stale]:
+        """Returns arriving sessions, of one or all spaces, that nothing came for since a moment, oldest first."""
         ...
 
     def wait_for_sweeps(self, origins: Collection[str]) -> None:

@@ -1,7 +1,7 @@
 # Everything a developer or CI does with this tree. The steps themselves are in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check lint types layers locks contracts fresh stubs lock tools clean
+.PHONY: help setup run demo test crash check lint types layers locks contracts fresh stubs lock tools clean
 
 help: ## Tell what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ demo: setup ## Play an agent's work, against RAMET_ADDRESS or services that it s
 
 test: setup ## Run the whole suite, preparing MariaDB, grpcurl and Node for it
 	@scripts/test
+
+crash: setup ## Kill servers at each step of their work, and at random under load (some minutes)
+	@scripts/test -s tests/crash/long_stepping.py tests/crash/long_storm.py
 
 check: lint types layers locks contracts fresh ## Run every check but the tests
 

@@ -7,6 +7,8 @@ from ramet.session.v1 import session_pb2 as pb
 from ramet_server import __version__
 from ramet_server.domain.call import Call
 from ramet_server.domain.limits import Limits
+from ramet_server.serving.endings import Ending
+from ramet_server.serving.handlers import Unparsed
 from ramet_server.serving.workers import Workers
 from session_service.convert import histories, records, sessions, slots
 from session_service.convert.requests import mutation
@@ -18,13 +20,15 @@ from session_service.rules.forks import ForkRules
 from session_service.rules.records import RecordRules
 from session_service.rules.sessions import SessionRules
 from session_service.rules.slots import SlotRules
+from session_service.rules.transactions import TransactionRules
 from session_service.rules.trimming import TrimRules
 from session_service.rules.values import SlotName, Status
+from session_service.transacting import TransactStream
 from session_service.watching import RecordWatches
 
 
 class SessionStorageServicer:
-    """Answers the RPCs of sessions; Transact is not served yet."""
+    """Answers the RPCs of sessions."""
 
     def __init__(
         self,
@@ -38,6 +42,7 @@ class SessionStorageServicer:
         contexts: ContextRules,
         forks: ForkRules,
         diffs: DiffRules,
+        transactions: TransactionRules,
         watches: RecordWatches,
         limits: Limits,
         schema_revision: str,
@@ -51,6 +56,7 @@ class SessionStorageServicer:
         self._contexts = contexts
         self._forks = forks
         self._diffs = diffs
+        self._transactions = transactions
         self._watches = watches
         self._limits = limits
         self._schema_revision = schema_revision
@@ -175,6 +181,15 @@ class SessionStorageServicer:
         """Compares two sessions."""
         diff = self._diffs.compare(call, request.left_session_id, request.right_session_id)
         return histories.diff_message(diff)
+
+    async def Transact(
+        self, requests: AsyncIterator[Unparsed], call: Call, workers: Workers, ending: Ending
+    ) -> AsyncIterator[pb.TransactResponse]:
+        """Runs reads and writes as one transaction."""
+        stream = TransactStream(self._transactions, self._limits, call, workers, ending)
+        async with aclosing(stream.replies(requests)) as replies:
+            async for reply in replies:
+                yield reply
 
     def GetServerInfo(self, _: pb.GetServerInfoRequest, call: Call) -> pb.GetServerInfoResponse:  # noqa: ARG002 - every RPC has this shape
         """Tells version, schema revision and limits."""

@@ -9,7 +9,8 @@ Each leaf has a stable ``reason``; the branch above it decides the gRPC status, 
     |- AlreadyExists       SessionExists, NodeExists, RequestIdReused
     |- InvalidArgument     InvalidField, TooLarge, InvalidPageToken, InvalidMessage
     |- FailedPrecondition  SessionArchived, NodeHasChildren, MoveMakesCycle, IllegalRef
-    |- Aborted             StaleVersion, StaleHead, WriteConflict, ProducerReplaced
+    |- Aborted             StaleVersion, StaleHead, WriteConflict, TransactionConflict, TransactionExpired,
+    |                      ProducerReplaced
     |- OutOfRange          BelowTrimFloor, AboveHead
     |- Exhausted           Overloaded
     |- Unavailable         DatabaseUnavailable, OutcomeUnknown, Draining, SchemaMismatch
@@ -175,6 +176,18 @@ class WriteConflict(Aborted):
     """The database kept refusing the transaction because of others; nothing was changed."""
 
     reason = "WRITE_CONFLICT"
+
+
+class TransactionConflict(Aborted):
+    """What a transaction read has moved since; details hold ``session_id``, ``moved``, ``read`` and ``current``."""
+
+    reason = "TRANSACTION_CONFLICT"
+
+
+class TransactionExpired(Aborted):
+    """A transaction was left open for too long; details hold ``limit`` and ``unit``."""
+
+    reason = "TRANSACTION_EXPIRED"
 
 
 class ProducerReplaced(Aborted):

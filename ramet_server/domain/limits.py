@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ramet_server.domain.retention import Retention
+from ramet_server.domain.retention import KeptDays, Retention
 
 _MIB = 1024 * 1024
 
@@ -41,6 +41,14 @@ class Limits:
     """Hours for which a request_id is remembered."""
     await_content_seconds: int = 600
     """Seconds after which a node that still awaits its content is swept."""
+    max_transaction_operations: int = 1000
+    """Reads and writes of one transaction."""
+    max_transaction_bytes: int = 16 * _MIB
+    """Requests of one transaction, in bytes; each operation, record, tool call and tag counts 256 more."""
+    max_transaction_seconds: float = 60.0
+    """Age of a transaction at which it is ended, in seconds; a commit that has begun may take longer."""
+    max_open_transaction_bytes: int = 256 * _MIB
+    """What all open transactions of a server may keep in memory, in bytes, counted likewise."""
     max_event_text_bytes: int = 64 * 1024
     """One JSON or long text of an event of telemetry, in bytes of UTF-8."""
     max_error_characters: int = 4096
@@ -61,3 +69,5 @@ class Limits:
     """Silence after which a running diagnosis shows as ABANDONED, in seconds."""
     retention: Retention = field(default_factory=Retention)
     """How long telemetry is kept."""
+    session_age: KeptDays = field(default_factory=KeptDays)
+    """How long sessions are kept that nobody writes to."""

@@ -8,7 +8,9 @@ A servicer's method has the name of its RPC and one of these shapes:
 * ``async def``, as a coroutine or an async generator: lives on the event loop and must never block
   it; the only shape for streams of requests, which come as an async iterator;
 * ``async def Name(self, requests, call, workers)``: the same with the worker threads at hand, and
-  with each request of its stream as an ``Unparsed``, to be parsed on one of them.
+  with each request of its stream as an ``Unparsed``, to be parsed on one of them;
+* ``async def Name(self, requests, call, workers, ending)``: the same for a stream that ends by itself
+  before long, so that a drain need not end it; ``ending`` can, at any moment.
 
 A method of the first shape may be marked ``@long``: such calls hold half of the threads at most.
 
@@ -34,6 +36,7 @@ from ramet_server.domain.call import Call
 from ramet_server.domain.errors import Draining, InvalidMessage, NotServed, too_large
 from ramet_server.serving.conduct import Context, conduct
 from ramet_server.serving.door import Door
+from ramet_server.serving.endings import Ending
 from ramet_server.serving.long_calls import LongCalls
 from ramet_server.serving.workers import Share, Workers
 
@@ -236,15 +239,19 @@ class _Steps:
 
 
 def _on_loop(codec: _Codec, method: Callable[..., Any], setting: Setting) -> _Behaviour:
-    with_workers = "workers" in inspect.signature(method).parameters
-    more = (setting.workers,) if with_workers else ()
+    parameters = inspect.signature(method).parameters
+    with_workers, ends_by_itself = "workers" in parameters, "ending" in parameters
 
     async def behave(incoming: Any, context: Context) -> bytes | None:
         async def body(call: Call) -> bytes:
             request = _requests(codec, incoming, with_workers) if codec.requests_stream else codec.parse(incoming)
+            more: tuple[object, ...] = (setting.workers,) if with_workers else ()
+            ending = Ending()
+            if ends_by_itself:
+                more += (ending,)
             if not codec.replies_stream and not codec.requests_stream:
                 return codec.serialize(await method(request, call, *more))
-            with setting.long_calls.hold():
+            with ending.hold() if ends_by_itself else setting.long_calls.hold():
                 if not codec.replies_stream:
                     return codec.serialize(await method(request, call, *more))
                 async with aclosing(method(request, call, *more)) as replies:

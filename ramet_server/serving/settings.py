@@ -8,7 +8,7 @@ import click
 
 from ramet_server.database.engine import redacted
 from ramet_server.domain.limits import Limits
-from ramet_server.domain.retention import OnDelete, Retention, read_days
+from ramet_server.domain.retention import KeptDays, OnDelete, Retention, read_days
 from ramet_server.serving.logs import FORMATS, LEVELS
 
 _MIB = 1024 * 1024
@@ -58,6 +58,19 @@ class Settings:
     )
     request_id_hours: int = _setting(24, _COUNT, "Hours for which a request_id is remembered.")
     await_content_seconds: int = _setting(600, _COUNT, "Age at which a node still without content is swept.")
+    session_days: str = _setting(
+        "0",
+        _Days(),
+        "Days after their last write for which sessions are kept, 0 for ever; spaces may differ: 365,team-a=30.",
+    )
+    transaction_seconds: float = _setting(
+        60.0, click.FloatRange(min=0, min_open=True), "Age at which an open transaction is ended."
+    )
+    transaction_operations: int = _setting(1000, _COUNT, "Reads and writes of one transaction.")
+    transaction_bytes: int = _setting(16 * _MIB, _COUNT, "Requests of one transaction, in bytes.")
+    open_transaction_bytes: int = _setting(
+        256 * _MIB, _COUNT, "What all open transactions may keep in memory, in bytes; more are refused for a while."
+    )
     tree_change_days: int = _setting(
         7, click.IntRange(min=0), "Days for which changes of the forest are kept for watches; 0 for ever."
     )
@@ -89,12 +102,17 @@ class Settings:
         return Limits(
             request_id_hours=self.request_id_hours,
             await_content_seconds=self.await_content_seconds,
+            max_transaction_seconds=self.transaction_seconds,
+            max_transaction_operations=self.transaction_operations,
+            max_transaction_bytes=self.transaction_bytes,
+            max_open_transaction_bytes=self.open_transaction_bytes,
             tree_change_days=self.tree_change_days,
             watch_poll_seconds=self.watch_poll_seconds,
             abandoned_after_seconds=self.telemetry_abandoned_seconds,
             # A batch as large as it may be must fit into a message.
             max_batch_bytes=min(Limits.max_batch_bytes, self.max_message_bytes * 3 // 4),
             retention=Retention(days, days_of, OnDelete(self.telemetry_on_delete)),
+            session_age=KeptDays(*read_days(self.session_days)),
         )
 
     def shown(self) -> dict[str, str]:

@@ -88,4 +88,7 @@ def limits_message(limits: Limits) -> pb.Limits:
         max_page_size=limits.max_page_size,
         max_page_bytes=limits.max_page_bytes,
         request_id_hours=limits.request_id_hours,
+        max_transaction_operations=limits.max_transaction_operations,
+        max_transaction_bytes=limits.max_transaction_bytes,
+        max_transaction_seconds=limits.max_transaction_seconds,
     )

@@ -124,9 +124,17 @@ class RecordRows(Protocol):
         """Returns the seq of the record of these roles that ``offset`` others stand before; None beyond the last."""
         ...
 
+    def count(self, spans: Sequence[Span], roles: Collection[Role]) -> int:
+        """Returns how many records of these roles the spans show (none given: of all)."""
+        ...
+
 
 class Records(RecordRows, Protocol):
     """All that is asked of records."""
+
+    def erased(self, spans: Sequence[Span]) -> set[int]:
+        """Returns the seqs of those that were erased."""
+        ...
 
     def erase(self, origin: str, record: Record) -> None:
         """Stores what is left of an erased record."""

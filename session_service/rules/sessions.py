@@ -40,6 +40,8 @@ class SessionPut:
     expected_version: int | None = None
     """None: create or update. 0: create only. Else: update only."""
     system_prompt: str | None = None
+    origin: str | None = None
+    """Of the session, where it is created; None: a new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ def put_in(unit: ContentUnit, put: SessionPut, now: datetime) -> Session:
         if put.expected_version:
             raise requests.not_found()
         try:
-            session = _create_in(unit, new_session(put.session_id, put.metadata, now))
+            session = _create_in(unit, new_session(put.session_id, put.metadata, now, put.origin))
         except SessionExists:
             if put.expected_version == 0:
                 raise
@@ -200,11 +202,11 @@ def put_in(unit: ContentUnit, put: SessionPut, now: datetime) -> Session:
     return session
 
 
-def new_session(session_id: str, metadata: Metadata, now: datetime) -> Session:
+def new_session(session_id: str, metadata: Metadata, now: datetime, origin: str | None = None) -> Session:
     """Returns a session without any history."""
     return Session(
         session_id=session_id,
-        origin=new_origin(),
+        origin=origin or new_origin(),
         label=metadata.label or "",
         status=Status.ACTIVE,
         turn_count=0,

@@ -103,6 +103,24 @@ class SqlRecords:
                 offset -= row.records
         return None
 
+    def count(self, spans: Sequence[Span], roles: Collection[Role]) -> int:
+        """Returns how many records of these roles the spans show (none given: of all)."""
+        if not roles:
+            # Spans are full.
+            return sum(span.count for span in spans)
+        return sum(
+            self._connection.execute(select(func.count()).where(_shown(span, roles))).scalar_one() for span in spans
+        )
+
+    def erased(self, spans: Sequence[Span]) -> set[int]:
+        """Returns the seqs of those that were erased."""
+        seqs: set[int] = set()
+        for chunk in ranges.chunks(spans):
+            seqs.update(
+                self._connection.execute(_erased(ranges.rounded(len(chunk))), ranges.parameters(chunk)).scalars()
+            )
+        return seqs
+
     def erase(self, origin: str, erased: Record) -> None:
         """Stores what is left of an erased record."""
         values = {name: value for name, value in _values(erased).items() if name in _ERASABLE}
@@ -169,6 +187,12 @@ def _of_roles(columns: _Columns, count: int, descending: bool) -> Select[Any] | 
     terms = [select(*columns).where(_in_range(place), of_roles).order_by(seq).limit(most) for place in range(count)]
     # SQLite takes a limit within a union only in a query of its own.
     return terms[0] if count == 1 else union_all(*(select(term.subquery()) for term in terms))
+
+
+@cache
+def _erased(count: int) -> Select[Any] | CompoundSelect[Any]:
+    terms = [select(record.c.seq).where(_in_range(place), record.c.erased_at.is_not(None)) for place in range(count)]
+    return terms[0] if count == 1 else union_all(*terms)
 
 
 @cache

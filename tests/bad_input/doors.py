@@ -70,6 +70,15 @@ class Door:
             return refused(error)
         return Answer(grpc.StatusCode.OK, messages)
 
+    def stream(self, rpc: Rpc, bodies: Iterable[bytes], space: str) -> Answer:
+        """Sends the bytes of the requests of a stream."""
+        call: grpc.StreamStreamMultiCallable[bytes, bytes] = self.channel.stream_stream(rpc.path)
+        try:
+            messages = tuple(call(iter(bodies), metadata=(("ramet-space", space),), timeout=60, wait_for_ready=True))
+        except grpc.RpcError as error:
+            return refused(error)
+        return Answer(grpc.StatusCode.OK, messages)
+
     def send(self, rpc: Rpc, request: Message, space: str) -> Answer:
         """Sends a request."""
         return self.call(rpc, request.SerializeToString(deterministic=True), space)

@@ -21,6 +21,7 @@ from ramet.tree.v1.tree_pb2_grpc import SessionTreeStub
 from tests.cases.conftest import Connect, Start
 from tests.conformance.refusing import reason_of, refused
 from tests.conformance.session import making as storing
+from tests.conformance.session.transacting import requests
 from tests.conformance.tree import making as growing
 from tests.harness.mariadb import MariaDb
 from tests.harness.muffle import Muffle
@@ -87,7 +88,18 @@ def move(to: Stubs) -> object:
     return to.tree.MoveNode(tree_pb2.MoveNodeRequest(node_id="other", index=0, request_id=ONCE))
 
 
-WRITES = [append, create, fork, delete, plant, move]
+def transact(to: Stubs) -> object:
+    """Write in a transaction, once; the client does not look at the answers in between."""
+    steps = [
+        session_pb2.TransactRequest(
+            append_records=session_pb2.AppendRecordsRequest(session_id="main", records=storing.users(2))
+        ),
+        session_pb2.TransactRequest(put_session=session_pb2.PutSessionRequest(session=session_pb2.Session(id="made"))),
+    ]
+    return list(to.storage.Transact(requests(*steps, request_id=ONCE)))[-1]
+
+
+WRITES = [append, create, fork, delete, plant, move, transact]
 
 
 def seed(to: Stubs) -> None:
@@ -133,7 +145,7 @@ def test_a_reply_lost_between_server_and_client_is_found_by_a_retry(
         assert everything(direct) == after
 
 
-@pytest.mark.parametrize("write", [append, fork, plant])
+@pytest.mark.parametrize("write", [append, fork, plant, transact])
 def test_a_reply_lost_with_the_server_is_found_on_the_next_one(
     two_servers: list[ServerProcess],
     shared_url: str,

@@ -16,11 +16,16 @@ class ExampleCall:
 
     method: str
     """Such as ``ramet.tree.v1.SessionTree/GetNode``."""
-    request: dict[str, Any]
+    request: dict[str, Any] | list[dict[str, Any]]
+    """A list for a stream of requests, though one of a single request may be given by itself."""
     reply: dict[str, Any] | None = None
     replies: list[dict[str, Any]] | None = None
     refused: dict[str, str] | None = None
     """The code and the reason."""
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Returns what the call sends."""
+        return self.request if isinstance(self.request, list) else [self.request]
 
     def expected(self) -> list[dict[str, Any]]:
         """Returns what the call streams, or its one reply."""

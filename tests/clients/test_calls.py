@@ -28,7 +28,9 @@ def test_every_example_call_is_of_the_contract() -> None:
         service, _, name = call.method.partition("/")
         method = _services()[service].methods_by_name[name]
         assert _outcomes(call) == 1, call.method
-        json_format.ParseDict(call.request, message_factory.GetMessageClass(method.input_type)())
+        assert len(call.requests()) == 1 or method.client_streaming, call.method
+        for request in call.requests():
+            json_format.ParseDict(request, message_factory.GetMessageClass(method.input_type)())
         if call.refused is None:
             assert (call.replies is not None) == method.server_streaming, call.method
             for reply in call.expected():

@@ -53,7 +53,7 @@ function replies(service, method, request) {
     stream.on("error", reject);
     stream.on("end", () => resolve(received));
     if (requestStream) {
-      stream.write(request);
+      for (const each of [request].flat()) stream.write(each);
       stream.end();
     }
   });

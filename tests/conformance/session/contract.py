@@ -21,6 +21,8 @@ from tests.conformance.session import (
     slots,
     spaces,
     tool_groups,
+    transaction_conflicts,
+    transactions,
     trims,
     watches,
 )
@@ -41,6 +43,8 @@ CONTRACT = classes_of(
     diffs,
     watches,
     idempotency,
+    transactions,
+    transaction_conflicts,
     spaces,
     limits,
     json_text,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import grpc
-
 from ramet.session.v1 import session_pb2 as pb
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
-from tests.conformance.refusing import refused
 
 MIB = 1024 * 1024
 
@@ -25,10 +22,7 @@ class TestServerInfo:
             max_page_size=1000,
             max_page_bytes=4 * MIB,
             request_id_hours=24,
+            max_transaction_operations=1000,
+            max_transaction_bytes=16 * MIB,
+            max_transaction_seconds=60,
         )
-
-
-class TestNotServedYet:
-    def test_transactions_are_unimplemented(self, storage: SessionStorageStub) -> None:
-        with refused(grpc.StatusCode.UNIMPLEMENTED, "NOT_SERVED"):
-            list(storage.Transact(iter([pb.TransactRequest(begin=pb.TransactBegin(request_id="t1"))])))

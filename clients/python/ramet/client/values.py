@@ -376,6 +376,9 @@ class SessionLimits:
     max_page_size: int
     max_page_bytes: int
     request_id_hours: int
+    max_transaction_operations: int
+    max_transaction_bytes: int
+    max_transaction_seconds: float
 
 
 @dataclass(frozen=True)

@@ -1801,7 +1801,11 @@ class TransactBegin(_message.Message):
 
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Finds a commit whose reply was lost. Required."""
+    """Required. Names the transaction as that of a single write does: committed once, it is never committed again. A
+    commit under the same id whose writes are the same answers `committed` and changes nothing; one with other writes is
+    refused (ALREADY_EXISTS, REQUEST_ID_REUSED). A transaction that only read is neither remembered nor
+    compared.
+    """
     def __init__(
         self,
         *,
@@ -1814,6 +1818,30 @@ class TransactBegin(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TransactBegin: _TypeAlias = TransactBegin  # noqa: Y015
+
+@_typing.final
+class TransactBegun(_message.Message):
+    """The transaction is open."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ALREADY_COMMITTED_FIELD_NUMBER: _builtins.int
+    already_committed: _builtins.bool
+    """Whether a transaction with this request_id was committed before: after a commit whose reply was lost, look here
+    before any step, and end the stream if so. Steps are answered all the same, over what is committed now.
+    """
+    def __init__(
+        self,
+        *,
+        already_committed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TransactBegun: _TypeAlias = TransactBegun  # noqa: Y015
 
 @_typing.final
 class TransactCommit(_message.Message):
@@ -1834,7 +1862,11 @@ Global___TransactCommit: _TypeAlias = TransactCommit  # noqa: Y015
 
 @_typing.final
 class TransactRequest(_message.Message):
-    """Request of Transact: begin, then any mix of reads and writes, then commit. Ending the stream instead rolls back."""
+    """Request of Transact: begin, then any mix of reads and writes, then commit. Ending the stream instead rolls back.
+
+    Each read and write is what the RPC of its name takes, with its limits and refusals. A write bears no request_id of
+    its own (INVALID_FIELD): that of begin stands for all.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1956,8 +1988,9 @@ class TransactResponse(_message.Message):
     LIST_RECORDS_FIELD_NUMBER: _builtins.int
     TRIM_RECORDS_FIELD_NUMBER: _builtins.int
     TRUNCATE_RECORDS_FIELD_NUMBER: _builtins.int
+    NOT_FOUND_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def begun(self) -> _empty_pb2.Empty:
+    def begun(self) -> Global___TransactBegun:
         """The transaction is open."""
 
     @_builtins.property
@@ -1988,10 +2021,14 @@ class TransactResponse(_message.Message):
     def truncate_records(self) -> Global___TruncateRecordsResponse:
         """A rewind."""
 
+    @_builtins.property
+    def not_found(self) -> _empty_pb2.Empty:
+        """A read found no session of this id. The transaction goes on, and commits only if there still is none."""
+
     def __init__(
         self,
         *,
-        begun: _empty_pb2.Empty | None = ...,
+        begun: Global___TransactBegun | None = ...,
         committed: _empty_pb2.Empty | None = ...,
         session: Global___Session | None = ...,
         slot: Global___Slot | None = ...,
@@ -1999,12 +2036,13 @@ class TransactResponse(_message.Message):
         list_records: Global___ListRecordsResponse | None = ...,
         trim_records: Global___TrimRecordsResponse | None = ...,
         truncate_records: Global___TruncateRecordsResponse | None = ...,
+        not_found: _empty_pb2.Empty | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["append_records", b"append_records", "begun", b"begun", "committed", b"committed", "list_records", b"list_records", "result", b"result", "session", b"session", "slot", b"slot", "trim_records", b"trim_records", "truncate_records", b"truncate_records"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["append_records", b"append_records", "begun", b"begun", "committed", b"committed", "list_records", b"list_records", "not_found", b"not_found", "result", b"result", "session", b"session", "slot", b"slot", "trim_records", b"trim_records", "truncate_records", b"truncate_records"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["append_records", b"append_records", "begun", b"begun", "committed", b"committed", "list_records", b"list_records", "result", b"result", "session", b"session", "slot", b"slot", "trim_records", b"trim_records", "truncate_records", b"truncate_records"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["append_records", b"append_records", "begun", b"begun", "committed", b"committed", "list_records", b"list_records", "not_found", b"not_found", "result", b"result", "session", b"session", "slot", b"slot", "trim_records", b"trim_records", "truncate_records", b"truncate_records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_result: _TypeAlias = _typing.Literal["begun", "committed", "session", "slot", "append_records", "list_records", "trim_records", "truncate_records"]  # noqa: Y015
+    _WhichOneofReturnType_result: _TypeAlias = _typing.Literal["begun", "committed", "session", "slot", "append_records", "list_records", "trim_records", "truncate_records", "not_found"]  # noqa: Y015
     _WhichOneofArgType_result: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_result) -> _WhichOneofReturnType_result | None: ...
 
@@ -2041,6 +2079,9 @@ class Limits(_message.Message):
     MAX_PAGE_SIZE_FIELD_NUMBER: _builtins.int
     MAX_PAGE_BYTES_FIELD_NUMBER: _builtins.int
     REQUEST_ID_HOURS_FIELD_NUMBER: _builtins.int
+    MAX_TRANSACTION_OPERATIONS_FIELD_NUMBER: _builtins.int
+    MAX_TRANSACTION_BYTES_FIELD_NUMBER: _builtins.int
+    MAX_TRANSACTION_SECONDS_FIELD_NUMBER: _builtins.int
     max_record_bytes: _builtins.int
     """All text of one record."""
     max_append_bytes: _builtins.int
@@ -2057,6 +2098,12 @@ class Limits(_message.Message):
     """Records of one page; a single larger record still makes a page."""
     request_id_hours: _builtins.int
     """How long a request_id is remembered."""
+    max_transaction_operations: _builtins.int
+    """Reads and writes of one transaction."""
+    max_transaction_bytes: _builtins.int
+    """Requests of one transaction. Each step counts 256 bytes more, and so does each record, tool call and tag."""
+    max_transaction_seconds: _builtins.float
+    """Age of a transaction at which it is ended, in seconds. A commit that has begun may take longer."""
     def __init__(
         self,
         *,
@@ -2068,10 +2115,13 @@ class Limits(_message.Message):
         max_page_size: _builtins.int = ...,
         max_page_bytes: _builtins.int = ...,
         request_id_hours: _builtins.int = ...,
+        max_transaction_operations: _builtins.int = ...,
+        max_transaction_bytes: _builtins.int = ...,
+        max_transaction_seconds: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_append_bytes", b"max_append_bytes", "max_append_records", b"max_append_records", "max_metadata_bytes", b"max_metadata_bytes", "max_page_bytes", b"max_page_bytes", "max_page_size", b"max_page_size", "max_record_bytes", b"max_record_bytes", "max_slot_bytes", b"max_slot_bytes", "request_id_hours", b"request_id_hours"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_append_bytes", b"max_append_bytes", "max_append_records", b"max_append_records", "max_metadata_bytes", b"max_metadata_bytes", "max_page_bytes", b"max_page_bytes", "max_page_size", b"max_page_size", "max_record_bytes", b"max_record_bytes", "max_slot_bytes", b"max_slot_bytes", "max_transaction_bytes", b"max_transaction_bytes", "max_transaction_operations", b"max_transaction_operations", "max_transaction_seconds", b"max_transaction_seconds", "request_id_hours", b"request_id_hours"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

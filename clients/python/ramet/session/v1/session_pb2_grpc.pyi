@@ -113,7 +113,26 @@ class SessionStorageStub:
     DiffSessions: _grpc.UnaryUnaryMultiCallable[_session_pb2.DiffSessionsRequest, _session_pb2.DiffSessionsResponse]
     """Compares two sessions: how far their histories are the very same records, and where each goes on alone."""
     Transact: _grpc.StreamStreamMultiCallable[_session_pb2.TransactRequest, _session_pb2.TransactResponse]
-    """Runs reads and writes as one transaction. Not served yet: UNIMPLEMENTED, NOT_SERVED."""
+    """Runs any mix of reads and writes of one or more sessions as one transaction: begin, steps, commit, each answered
+    before the next is due.
+
+    Reads see what is committed and the transaction's own writes; nobody else sees these before the commit. The commit
+    applies all or nothing, and only if every answer of the stream would be given again: that of a write counts as read
+    too, and so does that there was no session. What is read is a session's version, its head_seq and floor_seq, its
+    status where it is written, the version of a slot, and the records of a page. Where one has moved, the commit or a
+    step in between ends the stream: ABORTED, TRANSACTION_CONFLICT, with session_id, moved (session, status, version,
+    head_seq, floor_seq, systemPrompt, insight, memory or record), read and current in the metadata. Begin again then.
+
+    Nothing is locked or held in the database between the steps. Without a commit nothing is applied: not when the
+    client ends the stream (OK, without `committed`), cancels it or vanishes, and not when a step is refused. That ends
+    the stream with the step's own status; `step` in the metadata counts the messages of the stream, begin being 0.
+    A read of an unknown session is answered by not_found and is no refusal. Times are those of the steps.
+
+    A transaction that is open for longer than max_transaction_seconds is ended: ABORTED, TRANSACTION_EXPIRED, with the
+    limit. Over max_transaction_operations or max_transaction_bytes: INVALID_ARGUMENT, TOO_LARGE, with the limit. Where
+    all open transactions take too much of the server's memory: RESOURCE_EXHAUSTED, OVERLOADED. A server that shuts down
+    lets open transactions finish within its grace.
+    """
     GetServerInfo: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetServerInfoRequest, _session_pb2.GetServerInfoResponse]
     """Tells the server's version, schema revision and limits."""
 
@@ -197,7 +216,26 @@ class SessionStorageAsyncStub(SessionStorageStub):
     DiffSessions: _aio.UnaryUnaryMultiCallable[_session_pb2.DiffSessionsRequest, _session_pb2.DiffSessionsResponse]  # type: ignore[assignment]
     """Compares two sessions: how far their histories are the very same records, and where each goes on alone."""
     Transact: _aio.StreamStreamMultiCallable[_session_pb2.TransactRequest, _session_pb2.TransactResponse]  # type: ignore[assignment]
-    """Runs reads and writes as one transaction. Not served yet: UNIMPLEMENTED, NOT_SERVED."""
+    """Runs any mix of reads and writes of one or more sessions as one transaction: begin, steps, commit, each answered
+    before the next is due.
+
+    Reads see what is committed and the transaction's own writes; nobody else sees these before the commit. The commit
+    applies all or nothing, and only if every answer of the stream would be given again: that of a write counts as read
+    too, and so does that there was no session. What is read is a session's version, its head_seq and floor_seq, its
+    status where it is written, the version of a slot, and the records of a page. Where one has moved, the commit or a
+    step in between ends the stream: ABORTED, TRANSACTION_CONFLICT, with session_id, moved (session, status, version,
+    head_seq, floor_seq, systemPrompt, insight, memory or record), read and current in the metadata. Begin again then.
+
+    Nothing is locked or held in the database between the steps. Without a commit nothing is applied: not when the
+    client ends the stream (OK, without `committed`), cancels it or vanishes, and not when a step is refused. That ends
+    the stream with the step's own status; `step` in the metadata counts the messages of the stream, begin being 0.
+    A read of an unknown session is answered by not_found and is no refusal. Times are those of the steps.
+
+    A transaction that is open for longer than max_transaction_seconds is ended: ABORTED, TRANSACTION_EXPIRED, with the
+    limit. Over max_transaction_operations or max_transaction_bytes: INVALID_ARGUMENT, TOO_LARGE, with the limit. Where
+    all open transactions take too much of the server's memory: RESOURCE_EXHAUSTED, OVERLOADED. A server that shuts down
+    lets open transactions finish within its grace.
+    """
     GetServerInfo: _aio.UnaryUnaryMultiCallable[_session_pb2.GetServerInfoRequest, _session_pb2.GetServerInfoResponse]  # type: ignore[assignment]
     """Tells the server's version, schema revision and limits."""
 
@@ -428,7 +466,26 @@ class SessionStorageServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_session_pb2.TransactRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_session_pb2.TransactResponse], _abc.AsyncIterator[_session_pb2.TransactResponse]]:
-        """Runs reads and writes as one transaction. Not served yet: UNIMPLEMENTED, NOT_SERVED."""
+        """Runs any mix of reads and writes of one or more sessions as one transaction: begin, steps, commit, each answered
+        before the next is due.
+
+        Reads see what is committed and the transaction's own writes; nobody else sees these before the commit. The commit
+        applies all or nothing, and only if every answer of the stream would be given again: that of a write counts as read
+        too, and so does that there was no session. What is read is a session's version, its head_seq and floor_seq, its
+        status where it is written, the version of a slot, and the records of a page. Where one has moved, the commit or a
+        step in between ends the stream: ABORTED, TRANSACTION_CONFLICT, with session_id, moved (session, status, version,
+        head_seq, floor_seq, systemPrompt, insight, memory or record), read and current in the metadata. Begin again then.
+
+        Nothing is locked or held in the database between the steps. Without a commit nothing is applied: not when the
+        client ends the stream (OK, without `committed`), cancels it or vanishes, and not when a step is refused. That ends
+        the stream with the step's own status; `step` in the metadata counts the messages of the stream, begin being 0.
+        A read of an unknown session is answered by not_found and is no refusal. Times are those of the steps.
+
+        A transaction that is open for longer than max_transaction_seconds is ended: ABORTED, TRANSACTION_EXPIRED, with the
+        limit. Over max_transaction_operations or max_transaction_bytes: INVALID_ARGUMENT, TOO_LARGE, with the limit. Where
+        all open transactions take too much of the server's memory: RESOURCE_EXHAUSTED, OVERLOADED. A server that shuts down
+        lets open transactions finish within its grace.
+        """
 
     @_abc_1.abstractmethod
     def GetServerInfo(

@@ -1,0 +1,1 @@
+"""Servers that are killed: at each step of an operation, and at random under load."""

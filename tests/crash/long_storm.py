@@ -1,0 +1,88 @@
+"""Two servers that are killed again and again while clients write: every acknowledged write is there, once.
+
+How long it lasts, in seconds, can be set with ``CRASH_SECONDS``.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import ramet
+from tests.crash.clients import BusyClient, seen_in
+from tests.crash.histories import History, faults
+from tests.harness.server import PROGRAM, ServerProcess
+
+pytestmark = pytest.mark.timeout(600)
+
+SECONDS = float(os.environ.get("CRASH_SECONDS", "60"))
+SESSIONS = ("one", "two", "three", "four")
+CLIENTS = 8
+
+
+async def test_every_acknowledged_write_is_there_once_whatever_was_killed(tmp_path: Path, database_url: str) -> None:
+    history, kills = History(), 0
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(_server(tmp_path, database_url, "127.0.0.1:0")) for _ in range(2)]
+        async with contextlib.AsyncExitStack() as connections:
+            clients = [
+                await connections.enter_async_context(ramet.connect(servers[number % 2].address, timeout=60))
+                for number in range(CLIENTS)
+            ]
+            for session_id in SESSIONS:
+                await ramet.Orchestrator(clients[0]).create_root(session_id=session_id)
+            over = asyncio.Event()
+            async with asyncio.TaskGroup() as group:
+                for number, client in enumerate(clients):
+                    group.create_task(BusyClient(f"c{number}", client, SESSIONS, history).run(over))
+                kills = await _kill_in_turn(servers, stack, tmp_path, database_url)
+                over.set()
+            final = {session_id: await seen_in(clients[0], session_id) for session_id in SESSIONS}
+            roots = [node.id async for node in clients[0].tree.iter_roots()]
+        found = faults(history, final)
+        unknown = len(history.writes) - history.acknowledged
+        print(
+            f"\n{database_url.partition(':')[0]}: {kills} kills, {history.acknowledged} acknowledged writes,"
+            f" {unknown} unknown, {len(history.reads)} reads, {len(found)} faults"
+        )
+    assert kills > 0
+    assert found == []
+    assert sorted(roots) == sorted(SESSIONS)
+    _verify(database_url)
+
+
+async def _kill_in_turn(
+    servers: list[ServerProcess], stack: contextlib.ExitStack, folder: Path, database_url: str
+) -> int:
+    """Kills the servers by turns at random moments, and starts each anew on its address; returns the kills."""
+    dice = random.Random(7)
+    until = asyncio.get_running_loop().time() + SECONDS
+    kills = 0
+    while asyncio.get_running_loop().time() < until:
+        # The moment of a kill is what this is about; nothing is waited for.
+        await asyncio.sleep(dice.uniform(0.2, 1.5))
+        killed = servers[kills % 2]
+        await asyncio.to_thread(killed.kill)
+        kills += 1
+        servers[(kills - 1) % 2] = await asyncio.to_thread(
+            stack.enter_context, _server(folder, database_url, killed.address)
+        )
+    return kills
+
+
+def _server(folder: Path, database_url: str, address: str) -> ServerProcess:
+    return ServerProcess(
+        folder, {"RAMET_DATABASE_URL": database_url, "RAMET_LISTEN": address, "RAMET_SWEEP_SECONDS": "1"}
+    )
+
+
+def _verify(database_url: str) -> None:
+    """Asserts that the program finds nothing wrong with the database."""
+    done = subprocess.run(
+        [PROGRAM, "verify", "--database-url", database_url], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -23,6 +23,7 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 from ramet.client import (
     Aborted,
+    AlreadyCommitted,
     AlreadyExists,
     BlockingClient,
     Cancelled,
@@ -57,6 +58,7 @@ from ramet.orchestrator import BlockingOrchestrator, Digest, Forest, NewSession,
 
 __all__ = [
     "Aborted",
+    "AlreadyCommitted",
     "AlreadyExists",
     "BlockingClient",
     "BlockingOrchestrator",

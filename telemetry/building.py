@@ -1,5 +1,7 @@
 """Puts the service together."""
 
+from sqlalchemy import Connection
+
 from ramet_server.database import schema
 from ramet_server.database.database import Database
 from ramet_server.database.verifying import SqlVerifyStore
@@ -7,6 +9,7 @@ from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from telemetry.answers_servicer import AnswersServicer
 from telemetry.ingest_servicer import IngestServicer
+from telemetry.rules.archiving.carrying import ArrivingDiagnoses, LeavingDiagnoses
 from telemetry.rules.chain import ChainRules
 from telemetry.rules.event_checks import EventChecks
 from telemetry.rules.feedback import FeedbackRules
@@ -21,6 +24,7 @@ from telemetry.rules.verifying import VerifyRules
 from telemetry.rules.verifying.ports import Audit
 from telemetry.servicer import TelemetryServicer
 from telemetry.store.answers import SqlAnswersStore
+from telemetry.store.archives import SqlCarried, SqlCarryingStore
 from telemetry.store.audit import SqlAudit
 from telemetry.store.retention import SqlRetentionStore
 from telemetry.store.sweeping import SqlSweep
@@ -37,6 +41,16 @@ def build_sweep(database: Database, limits: Limits, clock: Clock) -> RetentionRu
     """Returns the service's part of the background sweep."""
     notes = SqlSweep(database, clock, limits.request_id_hours)
     return RetentionRules(SqlRetentionStore(database), notes, limits, clock)
+
+
+def build_arriving(database: Database, clock: Clock) -> ArrivingDiagnoses:
+    """Returns the service's part of an import."""
+    return ArrivingDiagnoses(SqlCarryingStore(database), clock, RowIds())
+
+
+def build_leaving(connection: Connection, space: str) -> LeavingDiagnoses:
+    """Returns the service's part of an export, over a connection that the parts share."""
+    return LeavingDiagnoses(SqlCarried(connection, space))
 
 
 def build_verify(database: Database) -> VerifyRules:

@@ -13,6 +13,9 @@ _COMMANDS = {
     "telemetry": "ramet_server.commands.serve:serve_telemetry",
     "migrate": "ramet_server.commands.migrate:migrate",
     "sweep": "ramet_server.commands.sweep:sweep",
+    "delete-space": "ramet_server.commands.delete_space:delete_space",
+    "export": "ramet_server.commands.archive:export",
+    "import": "ramet_server.commands.archive:import_",
     "verify": "ramet_server.commands.verify:verify",
     "health": "ramet_server.commands.ask_health:health",
 }

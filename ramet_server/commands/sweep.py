@@ -19,12 +19,13 @@ from ramet_server.sweeping import Counts, Sweep
     "database_url",
     "request_id_hours",
     "await_content_seconds",
+    "session_days",
     "telemetry_days",
     "telemetry_on_delete",
     "log_format",
     "log_level",
 )
-@click.option("--dry-run", is_flag=True, help="Only count what would go of telemetry, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Only count what would go by age, and of telemetry; change nothing.")
 def sweep(dry_run: bool, **values: Any) -> None:
     """Makes one pass of the sweep over a database, and prints what was done.
 
@@ -52,6 +53,10 @@ def _counts(counts: Counts) -> list[str]:
 
 def _foretold(sweep: Sweep) -> list[str]:
     foretold = sweep.foretell(Call(space=""))
+    aged = [
+        f"space={each.space_id} expired_sessions={each.sessions} nodes={each.nodes} records={each.records}"
+        for each in foretold.aged
+    ]
     by_space = [
         f"space={each.space_id} expired_diagnoses={each.diagnoses} steps={each.steps} tool_invocations={each.tools}"
         for each in foretold.expired
@@ -59,7 +64,9 @@ def _foretold(sweep: Sweep) -> list[str]:
     expired = sum(each.diagnoses for each in foretold.expired)
     left = foretold.left
     return [
+        *aged,
         *by_space,
+        f"expired_sessions={sum(each.sessions for each in foretold.aged)}",
         f"expired_diagnoses={expired}",
         f"detached_diagnoses={left.detached_diagnoses}",
         f"deleted_diagnoses={left.deleted_diagnoses}",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ramet_server.domain.retention import Retention
+from ramet_server.domain.retention import KeptDays, Retention
 
 _MIB = 1024 * 1024
 
@@ -69,3 +69,5 @@ class Limits:
     """Silence after which a running diagnosis shows as ABANDONED, in seconds."""
     retention: Retention = field(default_factory=Retention)
     """How long telemetry is kept."""
+    session_age: KeptDays = field(default_factory=KeptDays)
+    """How long sessions are kept that nobody writes to."""

@@ -1,4 +1,4 @@
-"""How long telemetry is kept, and what becomes of it when its conversation is deleted."""
+"""How long sessions and telemetry are kept, and what becomes of telemetry when its conversation is deleted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,14 +21,13 @@ class OnDelete(StrEnum):
 
 
 @dataclass(frozen=True)
-class Retention:
-    """The operator's choice."""
+class KeptDays:
+    """For how long something is kept, by the operator's choice."""
 
     days: int = 0
-    """Days after their last change for which diagnoses are kept; 0 is for ever."""
+    """Days after its last change for which a thing is kept; 0 is for ever."""
     days_of: Mapping[str, int] = field(default_factory=dict)
     """The same, for spaces that differ."""
-    on_delete: OnDelete = OnDelete.DETACH
 
     def days_in(self, space: str) -> int:
         """Returns the days of one space."""
@@ -38,6 +37,13 @@ class Retention:
     def expires(self) -> bool:
         """Whether anything is ever deleted by age."""
         return self.days > 0 or any(self.days_of.values())
+
+
+@dataclass(frozen=True)
+class Retention(KeptDays):
+    """For how long diagnoses are kept, and what takes them along."""
+
+    on_delete: OnDelete = OnDelete.DETACH
 
 
 def read_days(text: str) -> tuple[int, Mapping[str, int]]:

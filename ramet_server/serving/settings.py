@@ -8,7 +8,7 @@ import click
 
 from ramet_server.database.engine import redacted
 from ramet_server.domain.limits import Limits
-from ramet_server.domain.retention import OnDelete, Retention, read_days
+from ramet_server.domain.retention import KeptDays, OnDelete, Retention, read_days
 from ramet_server.serving.logs import FORMATS, LEVELS
 
 _MIB = 1024 * 1024
@@ -58,6 +58,11 @@ class Settings:
     )
     request_id_hours: int = _setting(24, _COUNT, "Hours for which a request_id is remembered.")
     await_content_seconds: int = _setting(600, _COUNT, "Age at which a node still without content is swept.")
+    session_days: str = _setting(
+        "0",
+        _Days(),
+        "Days after their last write for which sessions are kept, 0 for ever; spaces may differ: 365,team-a=30.",
+    )
     transaction_seconds: float = _setting(
         60.0, click.FloatRange(min=0, min_open=True), "Age at which an open transaction is ended."
     )
@@ -107,6 +112,7 @@ class Settings:
             # A batch as large as it may be must fit into a message.
             max_batch_bytes=min(Limits.max_batch_bytes, self.max_message_bytes * 3 // 4),
             retention=Retention(days, days_of, OnDelete(self.telemetry_on_delete)),
+            session_age=KeptDays(*read_days(self.session_days)),
         )
 
     def shown(self) -> dict[str, str]:

@@ -18,6 +18,7 @@ from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from ramet_server.domain.retention import OnDelete
+from ramet_server.sweeping.expiry import Aged, SessionExpiry
 from telemetry.rules.retention import Conversation, Doomed
 
 _NODES = 500
@@ -26,6 +27,9 @@ _RECORDS = 1000
 _REQUESTS = 1000
 _CONVERSATIONS = 100
 _EVENTS = 1000
+_ARRIVALS = 10
+_ARRIVAL_DAYS = 7
+"""Days after which an import that was stopped counts as given up."""
 _FORETOLD = 100_000
 
 
@@ -39,6 +43,12 @@ class Counts:
     """Nodes whose content never came."""
     deleted_sessions: int = 0
     """Sessions that went with their nodes, and that no caller had deleted."""
+    expired_sessions: int = 0
+    """Sessions that were too old."""
+    expired_nodes: int = 0
+    """Nodes that went with them."""
+    dropped_arrivals: int = 0
+    """Sessions that an import began to bring, and did not go on with for a week."""
     released_records: int = 0
     """Places of records that some session dropped; those that no session shows are erased."""
     forgotten_requests: int = 0
@@ -70,8 +80,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Foretold:
-    """What a pass would take of telemetry."""
+    """What a pass would take by age, and of telemetry."""
 
+    aged: Sequence[Aged]
+    """Old sessions, by space."""
     left: Counts
     """Diagnoses of deleted conversations."""
     expired: Sequence[Doomed]
@@ -87,7 +99,9 @@ class Sweep:
         self._clock = clock
         self._tree = tree_service.build_sweep(database, limits, clock)
         self._session = session_service.build_sweep(database, limits, clock)
+        self._arriving = session_service.build_arriving(database, limits, clock)
         self._telemetry = telemetry.build_sweep(database, limits, clock)
+        self._expiry = SessionExpiry(database, limits, clock)
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -95,12 +109,22 @@ class Sweep:
         return (
             Step("waiting nodes", self._waiting_nodes),
             Step("sessions of deleted nodes", self._sessions),
+            Step("old sessions", self._old_sessions),
+            Step("imports given up", self._arrivals),
             Step("released records", self._records),
             Step("expired requests", self._requests),
             Step("deleted conversations", self._conversations),
             Step("old diagnoses", self._diagnoses),
             Step("old events", self._events),
         )
+
+    def erase_released(self, call: Call) -> int:
+        """Erases all records, of all spaces, that wait for it; returns at how many places it looked."""
+        looked_at, more = 0, True
+        while more:
+            counts, more = self._records(call)
+            looked_at += counts.released_records
+        return looked_at
 
     def run(self, call: Call) -> Counts:
         """Makes a whole pass; the space of the call has no meaning."""
@@ -126,6 +150,15 @@ class Sweep:
             deleted += self._session.delete_incarnation(within, removal.session_id, removal.origin)
             self._tree.finish_removal(within, removal)
         return Counts(deleted_sessions=deleted), len(removals) >= _SESSIONS
+
+    def _old_sessions(self, call: Call) -> tuple[Counts, bool]:
+        sessions, nodes, more = self._expiry.some(call)
+        return Counts(expired_sessions=sessions, expired_nodes=nodes), more
+
+    def _arrivals(self, call: Call) -> tuple[Counts, bool]:
+        before = self._clock.now() - timedelta(days=_ARRIVAL_DAYS)
+        dropped = self._arriving.drop_stale(call, before, _ARRIVALS)
+        return Counts(dropped_arrivals=dropped), dropped >= _ARRIVALS
 
     def _records(self, call: Call) -> tuple[Counts, bool]:
         looked_at = self._session.erase_released(call, _RECORDS)
@@ -164,11 +197,11 @@ class Sweep:
         return counts, max(events, producers) >= _EVENTS
 
     def foretell(self, call: Call) -> Foretold:
-        """Counts what a pass would take of telemetry, and changes nothing."""
+        """Counts what a pass would take by age, and of telemetry; it changes nothing."""
         leaving = sum(
             self._telemetry.count_leaving(
                 replace(call, space=note.space_id), Conversation(note.session_id, note.deleted_at)
             )
             for note in self._session.deleted_sessions(call, _FORETOLD)
         )
-        return Foretold(self._left(leaving), self._telemetry.count_expired(call))
+        return Foretold(self._expiry.foretell(call), self._left(leaving), self._telemetry.count_expired(call))

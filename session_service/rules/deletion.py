@@ -1,5 +1,7 @@
 """Deleting sessions, by wish and for the tree."""
 
+from datetime import datetime
+
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.idempotency import Mutation, Outcome, once
@@ -29,7 +31,7 @@ class DeletionRules:
         def work(unit: UnitOfWork) -> tuple[None, Outcome]:
             session = requests.found(unit.sessions.lock(session_id))
             requests.check_version(expected_version, session.version)
-            released[:] = self._delete_in(unit, session)
+            released[:] = delete_in(unit, session, self._clock.now())
             return None, {}
 
         def replay(_unit: UnitOfWork, _outcome: Outcome) -> None:
@@ -45,18 +47,20 @@ class DeletionRules:
             session = unit.sessions.lock(session_id)
             if session is None or session.origin != origin:
                 return None
-            return self._delete_in(unit, session)
+            return delete_in(unit, session, self._clock.now())
 
         released = self._store.write(call, work)
         self._erasure.sweep_released(call, released or ())
         return released is not None
 
-    def _delete_in(self, unit: UnitOfWork, session: Session) -> list[Released]:
-        shown = spans.clip(unit.spans.of(session.origin), session.floor_seq + 1, session.head_seq)
-        released = release_in(unit, session.origin, shown, self._clock.now())
-        unit.spans.delete(session.origin)
-        unit.marks.remove(session.origin, 0, spans.OPEN_END)
-        unit.slots.delete(session.session_id)
-        unit.sessions.delete(session)
-        unit.sessions.note_deleted(session.session_id, self._clock.now())
-        return released
+
+def delete_in(unit: UnitOfWork, session: Session, now: datetime) -> list[Released]:
+    """Deletes a locked session within a unit; returns what was released, to be swept after the commit."""
+    shown = spans.clip(unit.spans.of(session.origin), session.floor_seq + 1, session.head_seq)
+    released = release_in(unit, session.origin, shown, now)
+    unit.spans.delete(session.origin)
+    unit.marks.remove(session.origin, 0, spans.OPEN_END)
+    unit.slots.delete(session.session_id)
+    unit.sessions.delete(session)
+    unit.sessions.note_deleted(session.session_id, now)
+    return released

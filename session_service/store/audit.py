@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, delete, func, select, update
 
 from ramet_server.database.tables.session import (
+    arriving_session,
     broken_group,
     context_slot,
     history_span,
@@ -23,6 +24,8 @@ from session_service.store.spans import SqlSpans
 _S, _H, _R = session.c, history_span.c, record.c
 _OF_SESSIONS = {"session_tag": session_tag, "context_slot": context_slot}
 _OWNED = {"history_span": _H.owner_origin, "broken_group": broken_group.c.origin}
+# What an import is bringing has spans, but no session yet, and not all of its records.
+_ARRIVING = select(arriving_session.c.origin)
 _STANDING = (_S.session_id, _S.origin, _S.head_seq, _S.floor_seq)
 
 
@@ -100,14 +103,18 @@ class SqlAudit:
     def covers(self, origins: Collection[str]) -> Mapping[str, Sequence[Range]]:
         """Returns, by origin, the ranges that sessions show."""
         # Grouped, because a thousand forks of one session mostly share where their spans begin.
-        wanted = select(_H.origin, _H.first_seq, func.max(_H.last_seq)).where(_H.origin.in_(sorted(origins)))
+        shown = and_(_H.origin.in_(sorted(origins)), _H.owner_origin.not_in(_ARRIVING))
+        wanted = select(_H.origin, _H.first_seq, func.max(_H.last_seq)).where(shown)
         return _by_origin(self._connection.execute(wanted.group_by(_H.origin, _H.first_seq)).all())
 
     def released(self, origins: Collection[str]) -> Mapping[str, Sequence[Range]]:
-        """Returns, by origin, the ranges that wait for the sweep."""
-        c = released_span.c
-        wanted = select(c.origin, c.first_seq, c.last_seq).where(c.origin.in_(sorted(origins)))
-        return _by_origin(self._connection.execute(wanted).all())
+        """Returns, by origin, the ranges that wait for the sweep, and those that an import is filling."""
+        c, named = released_span.c, sorted(origins)
+        wanted = select(c.origin, c.first_seq, c.last_seq).where(c.origin.in_(named))
+        arriving = select(_H.origin, _H.first_seq, _H.last_seq).where(
+            _H.origin.in_(named), _H.owner_origin.in_(_ARRIVING)
+        )
+        return _by_origin([*self._connection.execute(wanted), *self._connection.execute(arriving)])
 
     def release(self, spans: Sequence[Span], now: datetime) -> None:
         """Notes ranges for the sweep, as ones that nobody known dropped."""
@@ -163,7 +170,7 @@ class SqlAudit:
         wanted = (
             select(owner, func.count())
             .outerjoin_from(owner.table, session, _S.origin == owner)
-            .where(owner > after, _S.origin.is_(None))
+            .where(owner > after, _S.origin.is_(None), owner.not_in(_ARRIVING))
             .group_by(owner)
             .order_by(owner)
         )

@@ -53,6 +53,14 @@ class Remains(Protocol):
         """Deletes those that still belong to a conversation, with all that belongs to them; returns how many."""
         ...
 
+    def begun(self, through: datetime, limit: int) -> Sequence[str]:
+        """Returns diagnoses that were made no later than a moment, oldest first."""
+        ...
+
+    def delete_begun(self, session_ids: Sequence[str], through: datetime) -> int:
+        """Deletes those that were made no later than a moment, with all that belongs to them; returns how many."""
+        ...
+
     def detach(self, session_ids: Sequence[str], conversation: Conversation) -> int:
         """Lets those name no conversation that name this one; returns how many."""
         ...
@@ -148,6 +156,15 @@ class RetentionRules:
         if self._limits.retention.on_delete is OnDelete.KEEP:
             return 0
         return self._store.read(call, lambda unit: unit.count_of(conversation))
+
+    def clear(self, call: Call, through: datetime) -> tuple[int, bool]:
+        """Deletes some diagnoses of the call's space that were made no later than a moment.
+
+        Returns how many, and whether there may be more.
+        """
+        ids = self._store.read(call, lambda unit: unit.begun(through, _AT_ONCE))
+        deleted = self._store.write(call, lambda unit: unit.delete_begun(ids, through)) if ids else 0
+        return deleted, len(ids) >= _AT_ONCE
 
     def forget_events(self, call: Call, limit: int) -> int:
         """Forgets the ids of some ``limit`` events whose time is over; returns how many."""

@@ -47,6 +47,15 @@ class SqlRemains:
         """Deletes those that still belong to a conversation, with all that belongs to them; returns how many."""
         return self._delete(session_ids, self._of(conversation))
 
+    def begun(self, through: datetime, limit: int) -> Sequence[str]:
+        """Returns diagnoses that were made no later than a moment, oldest first."""
+        mine = self._begun(through)
+        return self._ids(select(_D.session_id).where(*mine).order_by(_D.created_at, _D.id).limit(limit))
+
+    def delete_begun(self, session_ids: Sequence[str], through: datetime) -> int:
+        """Deletes those that were made no later than a moment, with all that belongs to them; returns how many."""
+        return self._delete(session_ids, self._begun(through))
+
     def detach(self, session_ids: Sequence[str], conversation: Conversation) -> int:
         """Lets those name no conversation that name this one; returns how many."""
         # Not a change of what was told, so its time stays; MySQL would set it by itself.
@@ -92,6 +101,9 @@ class SqlRemains:
             _D.conversation_id == conversation.conversation_id,
             _D.created_at <= conversation.deleted_at,
         ]
+
+    def _begun(self, through: datetime) -> list[ColumnElement[bool]]:
+        return [_D.space_id == self._space, _D.created_at <= through]
 
     def _ids(self, statement: Any) -> Sequence[str]:
         return list(self._connection.execute(statement).scalars())

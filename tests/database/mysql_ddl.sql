@@ -33,6 +33,14 @@ CREATE INDEX agent_step_by_change ON agent_step (space_id, updated_at, id);
 CREATE INDEX agent_step_by_creation ON agent_step (space_id, created_at, id);
 CREATE INDEX idx_agent_name ON agent_step (space_id, agent_name, created_at);
 CREATE INDEX idx_session_step ON agent_step (space_id, session_id, step_index, id);
+CREATE TABLE arriving_session (
+	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	session_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	origin CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'the incarnation that it will be',
+	heard_at DATETIME(6) NOT NULL COMMENT 'when the import last brought something',
+	PRIMARY KEY (space_id, session_id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='Sessions that an import is bringing; their spans are there, their rows come last.' COLLATE utf8mb4_bin;
+CREATE INDEX arriving_session_by_age ON arriving_session (heard_at);
 CREATE TABLE broken_group (
 	origin CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	seq BIGINT NOT NULL,

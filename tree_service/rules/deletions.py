@@ -1,5 +1,7 @@
 """Deleting a node, by a declared policy for its children."""
 
+from datetime import datetime
+
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.errors import NodeHasChildren
@@ -49,7 +51,7 @@ class DeletionRules:
             close_ranks(unit, node)
         if deletion.delete_sessions:
             unit.removals.request(going, self._clock.now())
-        self._erase(unit, going)
+        erase_nodes(unit, going, self._clock.now())
         return Deleted(len(going), tuple(going[:REPORTED]))
 
     def _hand_over(self, unit: UnitOfWork, node: Node) -> None:
@@ -60,11 +62,19 @@ class DeletionRules:
         unit.nodes.adopt(node.node_id, node.parent_id, node.index, self._clock.now())
         enlarge(unit, node.parent_id, node.child_count - 1)
 
-    def _erase(self, unit: UnitOfWork, node_ids: list[str]) -> None:
-        refs = unit.refs.touching(node_ids)
-        unit.refs.remove(refs)
-        unit.nodes.touch({ref.node_id for ref in refs}.difference(node_ids), self._clock.now())
-        unit.nodes.delete(node_ids)
+
+def erase_leaf(unit: UnitOfWork, node: Node, now: datetime) -> None:
+    """Removes a node that has no children, under the lock of the space."""
+    close_ranks(unit, node)
+    erase_nodes(unit, [node.node_id], now)
+
+
+def erase_nodes(unit: UnitOfWork, node_ids: list[str], now: datetime) -> None:
+    """Removes nodes with all refs from and to them; ranks and counts are the caller's."""
+    refs = unit.refs.touching(node_ids)
+    unit.refs.remove(refs)
+    unit.nodes.touch({ref.node_id for ref in refs}.difference(node_ids), now)
+    unit.nodes.delete(node_ids)
 
 
 def _replay(_: UnitOfWork, outcome: Outcome) -> Deleted:

@@ -32,7 +32,7 @@ class RefRules:
             lock_space(unit)
             node = settled(unit, visible(unit, ref.node_id))
             target = settled(unit, visible(unit, ref.target_id, "target_id"))
-            if _in_one_line(unit, node, target):
+            if in_one_line(unit, node, target):
                 raise IllegalRef("A node does not refer to an ancestor or a descendant.", field="target_id")
             if not unit.refs.has(ref):
                 now = self._clock.now()
@@ -64,7 +64,7 @@ def _check(ref: Ref) -> None:
     check_id(ref.target_id, "target_id")
 
 
-def _in_one_line(unit: UnitOfWork, one: Node, other: Node) -> bool:
+def in_one_line(unit: UnitOfWork, one: Node, other: Node) -> bool:
     """Tells whether one of two nodes stands above the other."""
     upper, lower = sorted((one, other), key=lambda node: node.depth)
     if upper.depth == lower.depth:

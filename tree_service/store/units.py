@@ -51,12 +51,19 @@ class TreeStore:
 
     def write(self, call: Call, fn: Callable[[UnitOfWork], T]) -> T:
         """Runs ``fn`` and commits; ``fn`` may run more than once, and only its last run counts."""
-        while True:
-            try:
-                return self._database.write(call, lambda connection: fn(self._unit(connection, call)))
-            except SpaceMissing:
-                # In a transaction of its own: two that made it within theirs would wait for each other.
-                self._database.write(call, lambda connection: make_space(connection, call.space, self._clock.now()))
+        return write_making_space(
+            self._database, call, self._clock, lambda connection: fn(self._unit(connection, call))
+        )
 
     def _unit(self, connection: Connection, call: Call) -> TreeUnit:
         return TreeUnit(connection, call.space, self._limits, self._clock)
+
+
+def write_making_space(database: Database, call: Call, clock: Clock, fn: Callable[[Connection], T]) -> T:
+    """Runs ``fn`` and commits, and once more if it misses the row of the space, which is made then."""
+    while True:
+        try:
+            return database.write(call, fn)
+        except SpaceMissing:
+            # In a transaction of its own: two that made it within theirs would wait for each other.
+            database.write(call, lambda connection: make_space(connection, call.space, clock.now()))

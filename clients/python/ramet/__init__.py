@@ -9,7 +9,8 @@
         idea = await orchestrator.fork(root.id, context="inherit", label="Another idea")
 
 ``connect_blocking`` and ``BlockingOrchestrator`` have the same methods without ``await``. Everything else that is
-public is in ``ramet.client`` and ``ramet.orchestrator``; ``ramet.session`` and ``ramet.tree`` hold the stubs.
+public is in ``ramet.client``, ``ramet.orchestrator``, ``ramet.recorder`` (agents tell what they do) and ``ramet.otlp``;
+``ramet.session``, ``ramet.tree`` and ``ramet.telemetry`` hold the stubs.
 """
 
 import os
@@ -22,6 +23,7 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 from ramet.client import (
     Aborted,
+    AlreadyCommitted,
     AlreadyExists,
     BlockingClient,
     Cancelled,
@@ -56,6 +58,7 @@ from ramet.orchestrator import BlockingOrchestrator, Digest, Forest, NewSession,
 
 __all__ = [
     "Aborted",
+    "AlreadyCommitted",
     "AlreadyExists",
     "BlockingClient",
     "BlockingOrchestrator",

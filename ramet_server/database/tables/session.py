@@ -19,6 +19,7 @@ from ramet_server.database.tables.types import (
 
 __all__ = [
     "OPEN_END",
+    "arriving_session",
     "broken_group",
     "context_slot",
     "deleted_session",
@@ -141,5 +142,17 @@ deleted_session = Table(
     Column("deleted_at", UtcDateTime, nullable=False),
     Index("deleted_session_by_age", "deleted_at"),
     comment="Sessions that were deleted, until the sweep has dealt with what tells of them.",
+    **TABLE_OPTIONS,
+)
+
+arriving_session = Table(
+    "arriving_session",
+    metadata,
+    Column("space_id", Id, primary_key=True),
+    Column("session_id", Id, primary_key=True),
+    Column("origin", Origin, nullable=False, comment="the incarnation that it will be"),
+    Column("heard_at", UtcDateTime, nullable=False, comment="when the import last brought something"),
+    Index("arriving_session_by_age", "heard_at"),
+    comment="Sessions that an import is bringing; their spans are there, their rows come last.",
     **TABLE_OPTIONS,
 )

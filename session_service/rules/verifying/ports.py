@@ -95,7 +95,7 @@ class Audit(Protocol):
         ...
 
     def released(self, origins: Collection[str]) -> Mapping[str, Sequence[Range]]:
-        """Returns, by origin, the ranges that wait for the sweep."""
+        """Returns, by origin, the ranges that wait for the sweep, and those that an import is filling."""
         ...
 
     def release(self, spans: Sequence[Span], now: datetime) -> None:

@@ -1,16 +1,19 @@
 """The contract SessionStorage from Python: one method per RPC, and iterators that follow the pages."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from typing import TypeVar, cast
 
 import grpc
-from google.protobuf.field_mask_pb2 import FieldMask
 
 from ramet.client import convert
-from ramet.client.arguments import build, each
+from ramet.client.arguments import build
 from ramet.client.calls import PATIENCE_S, Caller, new_request_id
-from ramet.client.slots import SlotMethods
+from ramet.client.content import ContentMethods
+from ramet.client.errors import RametError
+from ramet.client.reruns import Found, Reruns
+from ramet.client.transactions import Transaction
 from ramet.client.values import (
-    Appended,
     Context,
     Diff,
     Forked,
@@ -18,22 +21,21 @@ from ramet.client.values import (
     History,
     Record,
     RecordNews,
-    RecordPage,
-    Role,
     Session,
     SessionFilter,
     SessionOrder,
     SessionPage,
     SessionServerInfo,
-    Trimmed,
 )
 from ramet.session.v1 import session_pb2 as pb
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
 
 __all__ = ["SessionStorageClient"]
 
+_T = TypeVar("_T")
 
-class SessionStorageClient(SlotMethods):
+
+class SessionStorageClient(ContentMethods):
     """One session's content: metadata, records, context slots.
 
     Every method raises a :class:`RametError`. Every write takes a ``request_id``; the client makes one when none is
@@ -43,11 +45,6 @@ class SessionStorageClient(SlotMethods):
 
     def __init__(self, channel: grpc.aio.Channel, caller: Caller) -> None:
         super().__init__(SessionStorageStub(channel), caller)
-
-    async def get_session(self, session_id: str) -> Session:
-        """Reads the metadata of one session."""
-        request = build(pb.GetSessionRequest, session_id=session_id)
-        return convert.session_in(await self._caller.unary(self._stub.GetSession, request))
 
     async def batch_get_sessions(self, session_ids: Iterable[str]) -> FoundSessions:
         """Reads the metadata of 1 to 1,000 sessions. Unknown ids are named, not refused."""
@@ -87,37 +84,6 @@ class SessionStorageClient(SlotMethods):
                 yield session
             token = page.next_page_token
 
-    async def put_session(
-        self,
-        session_id: str | None = None,
-        *,
-        label: str | None = None,
-        tags: Iterable[str] | None = None,
-        metadata_json: str | None = None,
-        system_prompt: str | None = None,
-        expected_version: int | None = None,
-        request_id: str | None = None,
-    ) -> Session:
-        """Creates a session, or updates what is given of one; None leaves a field as it is, empty clears it.
-
-        Without ``session_id`` the server makes an id. ``expected_version`` 0 only creates; another only updates that
-        very version; None does either. A ``system_prompt`` is written in the same transaction.
-        """
-        session = build(
-            pb.Session, id=session_id or "", label=label or "", tags=tags or (), metadata_json=metadata_json or ""
-        )
-        given = {"label": label, "tags": tags, "metadata_json": metadata_json}
-        mask = [path for path, value in given.items() if value is not None]
-        request = build(
-            pb.PutSessionRequest,
-            session=session,
-            update_mask=FieldMask(paths=mask) if mask else None,
-            expected_version=expected_version,
-            system_prompt=system_prompt,
-            request_id=request_id or new_request_id(),
-        )
-        return convert.session_in(await self._caller.unary(self._stub.PutSession, request))
-
     async def archive_session(
         self, session_id: str, *, expected_version: int | None = None, request_id: str | None = None
     ) -> Session:
@@ -153,128 +119,6 @@ class SessionStorageClient(SlotMethods):
             request_id=request_id or new_request_id(),
         )
         await self._caller.unary(self._stub.DeleteSession, request)
-
-    async def append_records(
-        self,
-        session_id: str,
-        records: Iterable[Record],
-        *,
-        expected_head_seq: int | None = None,
-        consume_insight_version: int | None = None,
-        turn_delta: int = 0,
-        request_id: str | None = None,
-    ) -> Appended:
-        """Appends 1 to 1,000 records, all or none.
-
-        ``expected_head_seq`` refuses the append when somebody else appended meanwhile. ``consume_insight_version`` is
-        the version of the insight that this turn read: it is unset in the same transaction, but a newer one stays.
-        """
-        request = build(
-            pb.AppendRecordsRequest,
-            session_id=session_id,
-            records=each(convert.record_out, records, "records"),
-            expected_head_seq=expected_head_seq,
-            consume_insight_version=consume_insight_version,
-            turn_delta=turn_delta,
-            request_id=request_id or new_request_id(),
-        )
-        reply = await self._caller.unary(self._stub.AppendRecords, request)
-        return Appended(
-            seqs=tuple(reply.seqs),
-            session=convert.session_in(reply.session) if reply.HasField("session") else None,
-            insight_consumed=reply.insight_consumed,
-            insight_version=reply.insight_version,
-        )
-
-    async def list_records(
-        self,
-        session_id: str,
-        *,
-        roles: Sequence[Role] = (),
-        after_seq: int | None = None,
-        before_seq: int | None = None,
-        descending: bool = False,
-        page_size: int = 0,
-        offset: int = 0,
-        page_token: str | None = None,
-    ) -> RecordPage:
-        """Lists one page of records by seq: 100, or up to 1,000, or what fits into the server's page bytes."""
-        request = build(
-            pb.ListRecordsRequest,
-            session_id=session_id,
-            roles=each(convert.role_out, roles, "roles"),
-            after_seq=after_seq,
-            before_seq=before_seq,
-            order=pb.RECORD_ORDER_DESCENDING if descending else pb.RECORD_ORDER_ASCENDING,
-            page_size=page_size,
-            offset=offset,
-            page_token=page_token or "",
-        )
-        reply = await self._caller.unary(self._stub.ListRecords, request)
-        records = tuple(map(convert.record_in, reply.records))
-        return RecordPage(records, reply.next_page_token or None, reply.head_seq, reply.floor_seq)
-
-    async def iter_records(
-        self,
-        session_id: str,
-        *,
-        roles: Sequence[Role] = (),
-        after_seq: int | None = None,
-        before_seq: int | None = None,
-        descending: bool = False,
-    ) -> AsyncGenerator[Record, None]:
-        """Yields records by seq, page by page, so that a history of any length fits into memory."""
-        token: str | None = ""
-        while token is not None:
-            page = await self.list_records(
-                session_id,
-                roles=roles,
-                after_seq=after_seq,
-                before_seq=before_seq,
-                descending=descending,
-                page_size=1000,
-                page_token=token,
-            )
-            for record in page.records:
-                yield record
-            token = page.next_page_token
-
-    async def trim_records(
-        self,
-        session_id: str,
-        keep_last: int,
-        *,
-        expected_head_seq: int | None = None,
-        request_id: str | None = None,
-    ) -> Trimmed:
-        """Keeps the most recent records and drops the older ones; a tool-call group is never split."""
-        request = build(
-            pb.TrimRecordsRequest,
-            session_id=session_id,
-            keep_last=keep_last,
-            expected_head_seq=expected_head_seq,
-            request_id=request_id or new_request_id(),
-        )
-        reply = await self._caller.unary(self._stub.TrimRecords, request)
-        return Trimmed(reply.kept_records, reply.floor_seq)
-
-    async def truncate_records(
-        self,
-        session_id: str,
-        after_seq: int,
-        *,
-        expected_head_seq: int | None = None,
-        request_id: str | None = None,
-    ) -> int:
-        """Rewinds: drops every record after a seq, and returns the new head. Seqs are not reused."""
-        request = build(
-            pb.TruncateRecordsRequest,
-            session_id=session_id,
-            after_seq=after_seq,
-            expected_head_seq=expected_head_seq,
-            request_id=request_id or new_request_id(),
-        )
-        return (await self._caller.unary(self._stub.TruncateRecords, request)).head_seq
 
     async def erase_record(self, session_id: str, seq: int, *, request_id: str | None = None) -> Record:
         """Erases the content and JSON of one record for good, in every session that shows it."""
@@ -348,6 +192,41 @@ class SessionStorageClient(SlotMethods):
         """Compares two sessions: how far they show the very same records, and where each goes on alone."""
         request = build(pb.DiffSessionsRequest, left_session_id=left_session_id, right_session_id=right_session_id)
         return convert.diff_in(await self._caller.unary(self._stub.DiffSessions, request))
+
+    def transaction(self, *, request_id: str | None = None) -> Transaction:
+        """Makes a transaction: ``async with client.sessions.transaction() as tx: ...``; see :class:`Transaction`.
+
+        It is committed once under its ``request_id``. Given one that was committed before, the block is not entered:
+        AlreadyCommitted is raised.
+        """
+        return Transaction(self._stub, self._caller, request_id)
+
+    async def run_in_transaction(
+        self, fn: Callable[[Transaction], Awaitable[_T]], *, attempts: int = 10, request_id: str | None = None
+    ) -> _T:
+        """Runs a function in a transaction and commits it; returns what the function returned.
+
+        Where others came between, the function runs again, over what is there then: at most ``attempts`` times in all,
+        with a pause in between; so it should do nothing but what it does with its transaction. Where the reply to a
+        commit was lost, that commit is found, and the function's effects take place once. Given a ``request_id`` that
+        was committed before, by an earlier call, the function does not run: AlreadyCommitted is raised.
+        """
+        reruns: Reruns[_T] = Reruns(attempts, request_id)
+        while True:
+            transaction = self.transaction(request_id=reruns.request_id)
+            try:
+                async with transaction:
+                    value = await fn(transaction)
+            except RametError as error:
+                if transaction.outcome_unknown:
+                    reruns.lost(value)
+                try:
+                    pause_s = reruns.pause_after(error)
+                except Found as found:
+                    return cast(_T, found.value)
+            else:
+                return value
+            await asyncio.sleep(pause_s)
 
     async def get_server_info(self) -> SessionServerInfo:
         """Tells the server's version, schema revision and limits."""

@@ -1,0 +1,1 @@
+"""Sessions leaving for an archive, and arriving from one."""

@@ -1,0 +1,1 @@
+"""Diagnoses leaving for an archive, and arriving from one."""

@@ -1,0 +1,1 @@
+"""Nodes leaving for an archive, and arriving from one."""

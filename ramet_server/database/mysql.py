@@ -169,7 +169,7 @@ class MySqlBackend:
             # Reads need no transaction, and so no statement to end one; writes open theirs.
             "autocommit": True,
             # Lets several statements travel together; values never become SQL, so nobody else can add one.
-            "client_flag": CLIENT.MULTI_STATEMENTS,
+            "client_flag": named.get("client_flag", 0) | CLIENT.MULTI_STATEMENTS,
             "sql_mode": _SQL_MODE,
             **options,
         }

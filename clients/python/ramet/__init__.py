@@ -9,7 +9,8 @@
         idea = await orchestrator.fork(root.id, context="inherit", label="Another idea")
 
 ``connect_blocking`` and ``BlockingOrchestrator`` have the same methods without ``await``. Everything else that is
-public is in ``ramet.client`` and ``ramet.orchestrator``; ``ramet.session`` and ``ramet.tree`` hold the stubs.
+public is in ``ramet.client``, ``ramet.orchestrator``, ``ramet.recorder`` (agents tell what they do) and ``ramet.otlp``;
+``ramet.session``, ``ramet.tree`` and ``ramet.telemetry`` hold the stubs.
 """
 
 import os
@@ -25,6 +26,7 @@ from ramet.client import (
     AlreadyCommitted,
     AlreadyExists,
     BlockingClient,
+    BlockingTransaction,
     Cancelled,
     Client,
     Config,
@@ -47,6 +49,7 @@ from ramet.client import (
     SessionStatus,
     SlotName,
     ToolCall,
+    Transaction,
     Unauthenticated,
     Unavailable,
     Unimplemented,
@@ -61,6 +64,7 @@ __all__ = [
     "AlreadyExists",
     "BlockingClient",
     "BlockingOrchestrator",
+    "BlockingTransaction",
     "Cancelled",
     "Client",
     "Config",
@@ -87,6 +91,7 @@ __all__ = [
     "SessionStatus",
     "SlotName",
     "ToolCall",
+    "Transaction",
     "TreeNode",
     "Unauthenticated",
     "Unavailable",

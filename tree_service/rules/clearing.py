@@ -22,18 +22,25 @@ class Forest(Protocol):
         ...
 
 
-def clear_some(unit: UnitOfWork, forest: Forest, limit: int, now: datetime) -> int:
-    """Removes the last nodes of a space within a unit, and the space itself where none is left; returns how many."""
+def clear_some(unit: UnitOfWork, forest: Forest, limit: int, now: datetime) -> tuple[int, bool]:
+    """Removes the last nodes of a space within a unit; where none is left what became of them, and the space itself.
+
+    Returns how many nodes, and whether there may be more to do.
+    """
     if unit.space.lock() is None:
-        return 0
+        return 0, False
     found = forest.deepest(limit)
     if not found:
+        extent = unit.changes.extent()
+        if extent.floor < extent.position:
+            unit.changes.forget(min(extent.floor + limit, extent.position))
+            return 0, True
         forest.forget_space()
-        return 0
+        return 0, False
     # Backwards, so that what is left of a family still counts from 0.
     going = [node_id for node_id, _ in found]
     families = Counter(parent_id for _, parent_id in found)
     for parent_id in families.keys() - set(going):
         enlarge(unit, parent_id, -families[parent_id])
-    erase_nodes(unit, going, now)
-    return len(going)
+    erase_nodes(unit, going[::-1], now)
+    return len(going), True

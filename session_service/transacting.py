@@ -17,7 +17,6 @@ from ramet_server.serving.workers import Workers
 from session_service.convert import transactions as convert
 from session_service.rules.transactions import Transaction, TransactionRules
 
-
 Reply = pb.TransactResponse | Serialized
 
 

@@ -175,6 +175,26 @@ class Removals(Protocol):
         ...
 
 
+class Swept(Protocol):
+    """Nodes that were swept while they awaited their content."""
+
+    def keep(self, node_id: str, now: datetime) -> None:
+        """Remembers a node that is about to go."""
+        ...
+
+    def find(self, node_id: str) -> Node | None:
+        """Returns a swept node as it was; its depth and index have no meaning any more."""
+        ...
+
+    def restore(self, node: Node) -> bool:
+        """Stores a node again, with its config, if its session exists; tells whether it did."""
+        ...
+
+    def forget(self, node_ids: Sequence[str]) -> None:
+        """Forgets swept nodes, where there are any."""
+        ...
+
+
 class UnitOfWork(Protocol):
     """One transaction over the forest of one space."""
 
@@ -211,6 +231,11 @@ class UnitOfWork(Protocol):
     @property
     def removals(self) -> Removals:
         """The sessions to remove."""
+        ...
+
+    @property
+    def swept(self) -> Swept:
+        """The swept nodes."""
         ...
 
 

@@ -1,13 +1,15 @@
 """SessionStorage, a short method per RPC: message in, rule called, message out."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
+from functools import cached_property
 
 from ramet.session.v1 import session_pb2 as pb
 from ramet_server import __version__
 from ramet_server.domain.call import Call
 from ramet_server.domain.limits import Limits
 from ramet_server.serving.endings import Ending
+from ramet_server.serving.gathering import Gathered
 from ramet_server.serving.handlers import Unparsed
 from ramet_server.serving.workers import Workers
 from session_service.convert import histories, records, sessions, slots
@@ -60,6 +62,18 @@ class SessionStorageServicer:
         self._watches = watches
         self._limits = limits
         self._schema_revision = schema_revision
+
+    @cached_property
+    def gathers(self) -> Mapping[str, Gathered]:
+        """Methods whose calls are done together; see ``ramet_server.serving.gathering``."""
+        return {
+            "AppendRecords": Gathered(
+                lane=lambda request: request.session_id,
+                read=lambda request: (mutation("AppendRecords", request), records.append(request)),
+                run=self._records.append_together,
+                write=records.appended_message,
+            )
+        }
 
     def GetSession(self, request: pb.GetSessionRequest, call: Call) -> pb.Session:
         """Reads the metadata of one session."""

@@ -65,6 +65,7 @@ class Import:
         ``tell`` hears from time to time how far it is. Raises ArchiveError.
         """
         held = Counts()
+        number = 0
         for number, line in lines:
             kind = line.get("kind")
             with _at(number):
@@ -72,6 +73,9 @@ class Import:
             if kind is not None and kind != "end":
                 held = held + _counted(kind, line)
                 tell(held)
+        # Transcripts have no last line that says so.
+        with _at(number):
+            self._close(number + 1)
         return held, self._new
 
     def _take(self, number: int, kind: str | None, line: Line) -> None:
@@ -84,12 +88,7 @@ class Import:
         if kind in _PARTS:
             self._part(number, kind, line)
             return
-        self._close_session(number)
-        self._close_diagnosis()
-        if kind != "node" or len(self._node_batch) >= _NODES:
-            self._close_nodes()
-        if kind != "refs" or len(self._ref_batch) >= _NODES:
-            self._close_refs()
+        self._close(number, kind)
         if kind == "session":
             self._session = OpenSession(self._context, number, read_session(line))
         elif kind == "node":
@@ -100,6 +99,15 @@ class Import:
             self._diagnosis = (number, Told(self._row(read_row(DIAGNOSIS, _columns(line)))))
         elif kind not in (None, "end"):
             raise ArchiveError(number, f"its kind {kind!r} is not known")
+
+    def _close(self, number: int, kind: str | None = None) -> None:
+        """Brings what is gathered, before a line of some kind; batches wait for more of their kind."""
+        self._close_session(number)
+        self._close_diagnosis()
+        if kind != "node" or len(self._node_batch) >= _NODES:
+            self._close_nodes()
+        if kind != "refs" or len(self._ref_batch) >= _NODES:
+            self._close_refs()
 
     def _close_session(self, number: int) -> None:
         if self._session is not None:

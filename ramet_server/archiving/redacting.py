@@ -78,7 +78,12 @@ class _Place:
         self._redaction = redaction
 
     def of(self, text: str) -> str:
-        made = self._redaction(self._kind, self._path, text)
+        try:
+            made = self._redaction(self._kind, self._path, text)
+        except Exception as error:
+            # It is somebody else's function. What it raises may tell the very text that must not leave.
+            fault = type(error).__name__
+            raise BadRedaction(f"The redaction of {self._kind}.{self._path} failed: {fault}.") from error
         if not isinstance(made, str):
             raise BadRedaction(f"The redaction of {self._kind}.{self._path} made no text.")
         try:

@@ -146,11 +146,14 @@ def _written(file: Path) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     beside = file.with_name(f"{file.name}.part")
-    with beside.open("wb") as out:
-        yield out
-        out.flush()
-        os.fsync(out.fileno())
-    beside.replace(file)
+    try:
+        with beside.open("wb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 @contextmanager

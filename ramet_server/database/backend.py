@@ -1,10 +1,12 @@
 """What differs between databases while units of work run; ``sqlite`` and ``mysql`` implement it."""
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
+from ramet_server.database.prepared import Bound, Row
 from ramet_server.domain.call import Call
 
 
@@ -28,6 +30,17 @@ class Backend(Protocol):
 
     def begin_write(self, connection: Connection, call: Call) -> None:
         """Opens a transaction that will write."""
+        ...
+
+    def begin_with(self, connection: Connection, call: Call, reads: Sequence[Bound]) -> list[Sequence[Row]]:
+        """Opens a transaction that will write, and returns the rows of its first reads."""
+        ...
+
+    def commit_with(self, connection: Connection, changes: Sequence[Bound], reached: Callable[[], None]) -> None:
+        """Runs the last statements of a transaction and commits, unless one of them fails.
+
+        ``reached`` is called when the statements have not failed and only the COMMIT may still do.
+        """
         ...
 
     def begin_snapshot(self, connection: Connection) -> None:

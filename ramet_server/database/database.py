@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import Semaphore
@@ -18,6 +18,7 @@ from ramet_server.database.engine import WATCH, open_engine
 from ramet_server.database.faults import Fault, classify, refusal
 from ramet_server.database.interrupter import Interrupter, Watch
 from ramet_server.database.moved import Moved, forget, taken
+from ramet_server.database.prepared import Bound, Row
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import OutcomeUnknown, Overloaded, RametError
 
@@ -73,6 +74,21 @@ class Database:
         """
         return self._retried(call, partial(self._write_once, call, fn))
 
+    def write_in_two_trips(
+        self,
+        call: Call,
+        reads: Callable[[Connection], Sequence[Bound]],
+        then: Callable[[Connection, Sequence[Sequence[Row]]], tuple[T, Sequence[Bound]]],
+    ) -> T:
+        """Runs a transaction in two trips: its first reads, and its last statements with the COMMIT.
+
+        ``then`` makes of the rows a result and those statements; without any, nothing is committed. It
+        may run more than once, but only a lost connection is tried again. Raises what ``write`` raises,
+        RowsHeld where a read that must not wait met a lock, and KeyTaken where a unique key of the
+        statements is taken; nothing was changed then.
+        """
+        return self._retried(call, partial(self._two_trips_once, call, reads, then), races=False)
+
     def forget_deleted(self, call: Call) -> None:
         """Removes what the database keeps of erased text beside its tables, where a statement can do that.
 
@@ -84,13 +100,13 @@ class Database:
         """Returns if the database answers before the call's deadline; never waits behind units of work."""
         self._retried(call, partial(self._ping_once, call))
 
-    def _retried(self, call: Call, attempt: Callable[[], T]) -> T:
+    def _retried(self, call: Call, attempt: Callable[[], T], *, races: bool = True) -> T:
         lost = False
         for number in range(1, _ATTEMPTS + 1):
             try:
                 return attempt()
             except _MayRetry as error:
-                if number == _ATTEMPTS or (error.lost and lost):
+                if number == _ATTEMPTS or (lost if error.lost else not races):
                     raise refusal(error.cause) from error.cause
                 lost = lost or error.lost
                 cause = error.cause
@@ -117,19 +133,54 @@ class Database:
             self.backend.begin_write(connection, call)
             forget(connection)
             result = fn(connection)
-            # From here on nothing may hit the connection: a COMMIT that is interrupted tells nothing.
-            watch.end()
-            call.check()
-            try:
-                connection.commit()
-            except DBAPIError as error:
-                fault = classify(error)
-                if fault in (Fault.RACE, Fault.NO_WRITES):
-                    raise
-                _log.warning("A COMMIT ended in an error, so its outcome is unknown: %s", error)
-                raise OutcomeUnknown("The connection was lost while the change was being committed.") from error
-            self.moved.tell(taken(connection))
+            self._commit(call, connection, watch, lambda reached: _plainly(connection, reached))
             return result
+
+    def _two_trips_once(
+        self,
+        call: Call,
+        reads: Callable[[Connection], Sequence[Bound]],
+        then: Callable[[Connection, Sequence[Sequence[Row]]], tuple[T, Sequence[Bound]]],
+    ) -> T:
+        with self.backend.turn(call), self._slot(call), self._unit(call) as (connection, watch):
+            forget(connection)
+            first = reads(connection)
+            try:
+                raw = self.backend.begin_with(connection, call, first)
+            except DBAPIError as error:
+                if classify(error) is Fault.RACE:
+                    raise RowsHeld from error
+                raise
+            rows = [each.read(found) for each, found in zip(first, raw, strict=True)]
+            result, changes = then(connection, rows)
+            if changes:
+                self._commit(call, connection, watch, partial(self.backend.commit_with, connection, changes))
+            return result
+
+    def _commit(
+        self, call: Call, connection: Connection, watch: Watch, commit: Callable[[Callable[[], None]], None]
+    ) -> None:
+        # From here on nothing may hit the connection: a COMMIT that is interrupted tells nothing.
+        watch.end()
+        call.check()
+        committing = False
+
+        def reached() -> None:
+            nonlocal committing
+            committing = True
+
+        try:
+            commit(reached)
+        except DBAPIError as error:
+            fault = classify(error)
+            if fault is Fault.DUPLICATE and not committing:
+                raise KeyTaken from error
+            # A server that is lost may have got the COMMIT along with what came before it.
+            if fault in (Fault.RACE, Fault.NO_WRITES) or not (committing or fault is Fault.LOST):
+                raise
+            _log.warning("A COMMIT ended in an error, so its outcome is unknown: %s", error)
+            raise OutcomeUnknown("The connection was lost while the change was being committed.") from error
+        self.moved.tell(taken(connection))
 
     def _ping_once(self, call: Call) -> None:
         with self._unit(call) as (connection, _):
@@ -176,6 +227,19 @@ class Database:
         connection.info.pop(WATCH, None)
         if watch.interrupted and self.backend.drops_interrupted:
             connection.invalidate()
+
+
+class RowsHeld(Exception):
+    """Says that another transaction holds a row which this one would not wait for; it never reaches a client."""
+
+
+class KeyTaken(Exception):
+    """Says that a unique key is taken, so that nothing was committed; it never reaches a client."""
+
+
+def _plainly(connection: Connection, reached: Callable[[], None]) -> None:
+    reached()
+    connection.commit()
 
 
 class _MayRetry(Exception):

@@ -42,6 +42,7 @@ _MYSQL: dict[int, Fault] = {
     1205: Fault.RACE,  # lock wait timeout
     1213: Fault.RACE,  # deadlock; in clusters also a failed certification, at COMMIT
     1020: Fault.RACE,  # record changed since last read
+    3572: Fault.RACE,  # NOWAIT met a lock (MySQL; MariaDB says 1205)
     3101: Fault.RACE,  # group replication rolled the transaction back at COMMIT
     1053: Fault.LOST,  # server shutdown in progress
     1152: Fault.LOST,  # aborted connection

@@ -1,18 +1,38 @@
 """The SQL of the log that makes requests take effect once."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
+from ramet_server.database.prepared import Prepared
 from ramet_server.database.tables.shared import request_log
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.idempotency import DuplicateRequest, LoggedRequest, Mutation, Outcome
 
 _DELETES_AT_ONCE = 100
+
+_KEY_COLUMNS = ("space_id", "service", "request_id")
+_INSERT = insert(request_log)
+
+INSERT_LOGGED = Prepared(_INSERT, columns=[column.name for column in request_log.columns])
+"""Remembers mutations, as ``log_row`` makes them; a taken key fails the whole statement."""
+
+
+def log_row(space: str, service: str, mutation: Mutation, outcome: Outcome, now: datetime) -> Mapping[str, object]:
+    """Returns the row that remembers a mutation that has a request_id."""
+    return {
+        "space_id": space,
+        "service": service,
+        "request_id": mutation.request_id,
+        "method": mutation.method,
+        "body_hash": mutation.body_hash,
+        "outcome_json": json.dumps(outcome, separators=(",", ":")),
+        "created_at": now,
+    }
 
 
 class SqlRequestLog:
@@ -42,18 +62,10 @@ class SqlRequestLog:
         if mutation.request_id is None:
             return
         now = self._clock.now()
-        values: Mapping[str, object] = {
-            "method": mutation.method,
-            "body_hash": mutation.body_hash,
-            "outcome_json": json.dumps(outcome, separators=(",", ":")),
-            "created_at": now,
-        }
+        row = log_row(self._space, self._service, mutation, outcome, now)
+        values = {name: value for name, value in row.items() if name not in _KEY_COLUMNS}
         try:
-            self._connection.execute(
-                insert(request_log).values(
-                    space_id=self._space, service=self._service, request_id=mutation.request_id, **values
-                )
-            )
+            self._connection.execute(_INSERT, row)
         except IntegrityError as error:
             if not is_duplicate(error):
                 raise
@@ -72,6 +84,16 @@ class SqlRequestLog:
             request_log.c.service == self._service,
             request_log.c.request_id == request_id,
         )
+
+
+def logged_ids(connection: Connection, space: str, service: str, request_ids: Collection[str]) -> set[str]:
+    """Returns those of the ids that have a row, expired or not."""
+    query = select(request_log.c.request_id).where(
+        request_log.c.space_id == space,
+        request_log.c.service == service,
+        request_log.c.request_id.in_(sorted(request_ids)),
+    )
+    return set(connection.execute(query).scalars())
 
 
 def purge_expired(connection: Connection, before: datetime, limit: int) -> int:

@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ramet_server.database.fair_lock import FairLock
 from ramet_server.database.faults import Fault, classify
+from ramet_server.database.prepared import Bound, Row, run
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import WriteConflict
 
@@ -68,6 +69,18 @@ class SqliteBackend:
                     raise _too_busy() from error
             else:
                 return
+
+    def begin_with(self, connection: Connection, call: Call, reads: Sequence[Bound]) -> list[Sequence[Row]]:
+        """Opens a transaction and reads."""
+        self.begin_write(connection, call)
+        return [run(connection, each) for each in reads]
+
+    def commit_with(self, connection: Connection, changes: Sequence[Bound], reached: Callable[[], None]) -> None:
+        """Runs statements and the COMMIT."""
+        for each in changes:
+            run(connection, each)
+        reached()
+        connection.commit()
 
     def begin_snapshot(self, connection: Connection) -> None:
         """Opens a transaction whose reads all see the state at the first of them."""

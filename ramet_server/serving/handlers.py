@@ -3,6 +3,7 @@
 A servicer's method has the name of its RPC and one of these shapes:
 
 * ``def Name(self, request, call) -> reply``: runs on a worker thread;
+* the same, and named in the servicer's ``gathers``: done in groups; see ``gathering``;
 * ``def Name(self, request, call) -> Iterator[reply]``: a stream whose every step runs on a worker
   thread, so that a slow client holds none;
 * ``async def``, as a coroutine or an async generator: lives on the event loop and must never block
@@ -20,7 +21,7 @@ The loop handles bytes only: messages are parsed and serialized where the method
 import asyncio
 import inspect
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ from ramet_server.domain.errors import Draining, InvalidMessage, NotServed, too_
 from ramet_server.serving.conduct import Context, conduct
 from ramet_server.serving.door import Door
 from ramet_server.serving.endings import Ending
+from ramet_server.serving.gathering import Gathered, Gatherer
 from ramet_server.serving.long_calls import LongCalls
 from ramet_server.serving.workers import Share, Workers
 
@@ -80,12 +82,13 @@ def long(method: _T) -> _T:
 def generic_handler(descriptor: ServiceDescriptor, servicer: object, setting: Setting) -> grpc.GenericRpcHandler:
     """Builds the handlers of one service; a method that the servicer lacks answers NotServed."""
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+    gathers: Mapping[str, Gathered] = getattr(servicer, "gathers", {})
     share = Share(setting.workers)
     for method in descriptor.methods:
         codec = _Codec(method, setting.max_message_bytes)
-        handlers[method.name] = _handler(
-            method, _behaviour(codec, getattr(servicer, method.name, None), setting, share)
-        )
+        own, gathered = getattr(servicer, method.name, None), gathers.get(method.name)
+        behaviour = _gathered(codec, gathered, own, setting) if gathered else _behaviour(codec, own, setting, share)
+        handlers[method.name] = _handler(method, behaviour)
     return grpc.method_handlers_generic_handler(descriptor.full_name, handlers)
 
 
@@ -162,6 +165,19 @@ def _unary(
             return await threads.run(work)
 
         return await conduct(context, codec.name, setting.door, body)
+
+    return behave
+
+
+def _gathered(
+    codec: _Codec, gathered: Gathered, method: Callable[[Any, Call], Message] | None, setting: Setting
+) -> _Behaviour:
+    if method is None:
+        raise TypeError(f"{codec.name} is gathered and must be served alone, too.")
+    gatherer = Gatherer(codec, gathered, method, setting.workers)
+
+    async def behave(raw: bytes, context: Context) -> bytes:
+        return await conduct(context, codec.name, setting.door, partial(gatherer.run, raw))
 
     return behave
 

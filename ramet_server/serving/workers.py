@@ -68,7 +68,7 @@ class Workers:
             # A task that an idle thread takes up at once never waits in the queue.
             waiting = len(self._queue) + self._running - len(self._threads)
             if bounded and waiting >= self.queue_size:
-                raise _overloaded(self.queue_size)
+                raise overloaded(self.queue_size)
             self._queue.append(task)
             self._changed.notify()
         future.add_done_callback(lambda _: self._forget(task))
@@ -129,7 +129,7 @@ class Share:
     async def run(self, fn: Callable[[], T]) -> T:
         """Runs ``fn`` on a thread once its turn comes. Raises Overloaded where too many wait for theirs."""
         if self._turns.locked() and self._waiting >= self._workers.queue_size:
-            raise _overloaded(self._workers.queue_size)
+            raise overloaded(self._workers.queue_size)
         self._waiting += 1
         try:
             await self._turns.acquire()
@@ -151,7 +151,7 @@ class Share:
             loop.call_soon_threadsafe(self._turns.release)
 
 
-def _overloaded(queue_size: int) -> Overloaded:
+def overloaded(queue_size: int) -> Overloaded:
     return Overloaded(
         "The server has as many calls waiting as it takes.",
         details={"queue_size": str(queue_size)},

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 from ramet_server.domain.call import Call
 from ramet_server.domain.idempotency import RequestLog
 from ramet_server.domain.idempotency import Store as UnitStore
+from ramet_server.domain.sharing import SharingStore
 from session_service.rules.session_queries import Examined, SessionQuery
 from session_service.rules.spans import Released, Span
 from session_service.rules.values import (
@@ -307,7 +308,7 @@ class UnitOfWork(Protocol):
         ...
 
 
-class Store(UnitStore[UnitOfWork], Protocol):
+class Store(UnitStore[UnitOfWork], SharingStore[UnitOfWork], Protocol):
     """Opens units of work in the space of a call."""
 
     def snapshot(self, call: Call, fn: Callable[[UnitOfWork], T]) -> T:

@@ -1,16 +1,17 @@
 """Appending records and listing them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
-from ramet_server.domain.errors import InvalidField, InvalidPageToken
+from ramet_server.domain.errors import InvalidField, InvalidPageToken, RametError
 from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from ramet_server.domain.limits import Limits
 from ramet_server.domain.paging import PageToken, check_page_size, query_fingerprint
+from ramet_server.domain.sharing import ALONE, Alone, Member, together
 from session_service.rules import requests, spans
 from session_service.rules.appending import Append, Appended, append_in, check_append
 from session_service.rules.filling import Room, fill
@@ -56,6 +57,41 @@ class RecordRules:
 
     def append(self, call: Call, mutation: Mutation, append: Append) -> Appended:
         """Appends records, all or none; see the contract for what it checks."""
+        work = self._checked(mutation, append)
+
+        def replay(unit: UnitOfWork, outcome: Outcome) -> Appended:
+            first, count = number_in(outcome, "first_seq"), number_in(outcome, "count")
+            return Appended(
+                tuple(range(first, first + count)),
+                unit.sessions.get(append.session_id),
+                bool(number_in(outcome, "insight_consumed")),
+                number_in(outcome, "insight_version"),
+            )
+
+        return once(self._store, call, mutation, work, replay)
+
+    def append_together(
+        self, calls: Sequence[Call], appends: Sequence[tuple[Mutation, Append]]
+    ) -> Sequence[Appended | RametError | Alone]:
+        """Does many appends, in this order, in one transaction; each stands or fails by itself.
+
+        Those that are answered ALONE must be handed to ``append``.
+        """
+        answers: list[Appended | RametError | Alone] = []
+        members: list[Member[UnitOfWork, Appended]] = []
+        for call, (mutation, append) in zip(calls, appends, strict=True):
+            try:
+                work = self._checked(mutation, append)
+            except RametError as error:
+                answers.append(error)
+            else:
+                answers.append(ALONE)
+                members.append(Member(call, mutation, append.session_id, work))
+        told = iter(together(self._store, members) if members else ())
+        return [next(told) if answer is ALONE else answer for answer in answers]
+
+    def _checked(self, mutation: Mutation, append: Append) -> Callable[[UnitOfWork], tuple[Appended, Outcome]]:
+        """Checks what can be checked before any SQL; returns the work that is left."""
         requests.check_mutation(mutation)
         sizes = check_append(append, self._limits)
 
@@ -68,16 +104,7 @@ class RecordRules:
                 "insight_version": appended.insight_version,
             }
 
-        def replay(unit: UnitOfWork, outcome: Outcome) -> Appended:
-            first, count = number_in(outcome, "first_seq"), number_in(outcome, "count")
-            return Appended(
-                tuple(range(first, first + count)),
-                unit.sessions.get(append.session_id),
-                bool(number_in(outcome, "insight_consumed")),
-                number_in(outcome, "insight_version"),
-            )
-
-        return once(self._store, call, mutation, work, replay)
+        return work
 
     def list(self, call: Call, query: RecordQuery) -> RecordPage:
         """Returns a page; never an empty one before the end."""

@@ -67,7 +67,7 @@ class SqlRecords:
     def insert(self, origin: str, records: Sequence[Record]) -> None:
         """Stores new records."""
         if records:
-            self._connection.execute(insert(record), [{"origin": origin, **_values(each)} for each in records])
+            self._connection.execute(insert(record), [{"origin": origin, **values_of(each)} for each in records])
 
     def read(
         self, spans: Sequence[Span], limit: int, *, descending: bool = False, roles: Collection[Role] = ()
@@ -123,7 +123,7 @@ class SqlRecords:
 
     def erase(self, origin: str, erased: Record) -> None:
         """Stores what is left of an erased record."""
-        values = {name: value for name, value in _values(erased).items() if name in _ERASABLE}
+        values = {name: value for name, value in values_of(erased).items() if name in _ERASABLE}
         self._connection.execute(
             sql_update(record).where(record.c.origin == origin, record.c.seq == erased.seq).values(**values)
         )
@@ -205,7 +205,7 @@ def _shown(span: Span, roles: Collection[Role]) -> ColumnElement[bool]:
     return and_(shown, record.c.role.in_(sorted(roles))) if roles else shown
 
 
-def _values(each: Record) -> dict[str, Any]:
+def values_of(each: Record) -> dict[str, Any]:
     calls = [asdict(call) for call in each.tool_calls]
     return {
         "seq": each.seq,

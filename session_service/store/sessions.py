@@ -21,7 +21,7 @@ from session_service.store.listing import examine
 HISTORY = "history"
 """The kind of topic under which it is told that a session's history moved; the key is its origin."""
 
-_COLUMNS = {
+COLUMNS = {
     "session_id": session.c.session_id,
     "origin": session.c.origin,
     "label": session.c.label,
@@ -47,10 +47,10 @@ _KEYS = and_(
     session.c.space_id == _IN_SPACE,
     session.c.session_id.in_(bindparam("of_sessions", expanding=True, type_=session.c.session_id.type)),
 )
-_GET = select(*_COLUMNS.values()).where(_KEY)
+_GET = select(*COLUMNS.values()).where(_KEY)
 _LOCK = _GET.with_for_update()
 _SHARE = _GET.with_for_update(read=True)
-_GET_MANY = select(*_COLUMNS.values()).where(_KEYS)
+_GET_MANY = select(*COLUMNS.values()).where(_KEYS)
 _SAVE = update(session).where(_KEY)
 _DELETE = delete(session).where(_KEY)
 _STANDS = select(session.c.origin, session.c.head_seq, session.c.floor_seq).where(
@@ -172,7 +172,7 @@ class SqlSessions:
 
     def insert(self, new: Session) -> None:
         """Stores a new session with its tags; raises SessionExists where its id is taken."""
-        values = {column.name: getattr(new, name) for name, column in _COLUMNS.items()}
+        values = {column.name: getattr(new, name) for name, column in COLUMNS.items()}
         try:
             self._connection.execute(insert(session), {"space_id": self._space, **values})
         except IntegrityError as error:
@@ -185,7 +185,7 @@ class SqlSessions:
         """Stores what differs of a locked session, tags included."""
         values = {
             column.name: getattr(after, name)
-            for name, column in _COLUMNS.items()
+            for name, column in COLUMNS.items()
             if getattr(after, name) != getattr(before, name)
         }
         if values:

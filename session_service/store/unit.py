@@ -1,6 +1,6 @@
 """Units of work over the database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -10,10 +10,13 @@ from ramet_server.database.database import Database
 from ramet_server.database.request_log import SqlRequestLog
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
+from ramet_server.domain.errors import RametError
+from ramet_server.domain.sharing import Alone, Member
 from session_service.rules.ports import UnitOfWork
 from session_service.store.marks import SqlMarks
 from session_service.store.records import SqlRecords
 from session_service.store.sessions import SqlSessions
+from session_service.store.shared import SharedUnits
 from session_service.store.slots import SqlSlots
 from session_service.store.spans import SqlSpans
 
@@ -70,6 +73,7 @@ class SqlStore:
         self._database = database
         self._clock = clock
         self._request_id_hours = request_id_hours
+        self._shared = SharedUnits(database, clock, SERVICE)
 
     def read(self, call: Call, fn: Callable[[UnitOfWork], T]) -> T:
         """Runs ``fn`` over committed rows; each query sees one state."""
@@ -82,6 +86,10 @@ class SqlStore:
     def write(self, call: Call, fn: Callable[[UnitOfWork], T]) -> T:
         """Runs ``fn`` and commits; ``fn`` may run more than once, and only its last run counts."""
         return self._database.write(call, lambda connection: fn(self._unit(connection, call)))
+
+    def write_together(self, members: Sequence[Member[UnitOfWork, T]]) -> list[T | RametError | Alone]:
+        """Runs members in one transaction; see ``ramet_server.domain.sharing``."""
+        return self._shared.write_together(members)
 
     def _unit(self, connection: Connection, call: Call) -> SqlUnit:
         return SqlUnit(connection, call.space, self._clock, self._request_id_hours)

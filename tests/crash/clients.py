@@ -13,6 +13,10 @@ _ABANDONED = 0.1
 """The share of failed writes that are not repeated: whether they took effect stays unknown."""
 
 
+COUNTED = "count"
+"""The session whose memory counts the transactions."""
+
+
 class BusyClient:
     """One client; its repeated requests are answered by any server that is up."""
 
@@ -30,7 +34,8 @@ class BusyClient:
         while not over.is_set() or acts < least:
             acts += 1
             session_id = self._random.choice(self._sessions)
-            await self._random.choices((self._write, self._read, self._fork), (8, 2, 1))[0](session_id)
+            act = self._random.choices((self._write, self._transact, self._read, self._fork), (7, 1, 2, 1))[0]
+            await act(session_id)
 
     async def _write(self, session_id: str) -> None:
         self._number += 1
@@ -49,6 +54,36 @@ class BusyClient:
             else:
                 self._history.writes.append(Write(session_id, contents, began, time.monotonic(), done.seqs))
                 return
+
+    async def _transact(self, session_id: str) -> None:
+        """Appends to two sessions at once, and counts in one of them."""
+        self._number += 1
+        other = self._random.choice([each for each in self._sessions if each != session_id])
+        contents = {each: f"{self._name}-{self._number}-{each}" for each in (session_id, other)}
+        seqs: dict[str, Sequence[int]] = {}
+
+        async def both(transaction: ramet.Transaction) -> None:
+            count = (await transaction.get_memory(COUNTED)).content or "0"
+            for each, content in contents.items():
+                seqs[each] = (await transaction.append_records(each, [Record.user(content)])).seqs
+            await transaction.put_memory(COUNTED, str(int(count) + 1))
+
+        began = time.monotonic()
+        request_id = f"{self._name}-{self._number}"
+        while True:
+            try:
+                await self._client.sessions.run_in_transaction(both, request_id=request_id)
+            except ramet.AlreadyCommitted:
+                break
+            except ramet.RametError as error:
+                _explained(error)
+            else:
+                break
+        ended = time.monotonic()
+        self._history.counted += 1
+        self._history.writes.extend(
+            Write(each, [content], began, ended, seqs[each]) for each, content in contents.items()
+        )
 
     async def _read(self, session_id: str) -> None:
         began = time.monotonic()

@@ -39,6 +39,8 @@ class History:
 
     writes: list[Write] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
+    counted: int = 0
+    """Acknowledged transactions, each of which counted itself in the store."""
 
     @property
     def acknowledged(self) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import ramet
-from tests.crash.clients import BusyClient, seen_in
+from tests.crash.clients import COUNTED, BusyClient, seen_in
 from tests.crash.histories import History, faults
 from tests.harness.server import PROGRAM, ServerProcess
 
@@ -33,7 +33,7 @@ async def test_every_acknowledged_write_is_there_once_whatever_was_killed(tmp_pa
                 await connections.enter_async_context(ramet.connect(servers[number % 2].address, timeout=60))
                 for number in range(CLIENTS)
             ]
-            for session_id in SESSIONS:
+            for session_id in (*SESSIONS, COUNTED):
                 await ramet.Orchestrator(clients[0]).create_root(session_id=session_id)
             over = asyncio.Event()
             async with asyncio.TaskGroup() as group:
@@ -41,6 +41,7 @@ async def test_every_acknowledged_write_is_there_once_whatever_was_killed(tmp_pa
                     group.create_task(BusyClient(f"c{number}", client, SESSIONS, history).run(over))
                 kills = await _kill_in_turn(servers, stack, tmp_path, database_url)
                 over.set()
+            count = await clients[0].sessions.get_memory(COUNTED)
             final = {session_id: await seen_in(clients[0], session_id) for session_id in SESSIONS}
             roots = [node.id async for node in clients[0].tree.iter_roots()]
         found = faults(history, final)
@@ -51,7 +52,8 @@ async def test_every_acknowledged_write_is_there_once_whatever_was_killed(tmp_pa
         )
     assert kills > 0
     assert found == []
-    assert sorted(roots) == sorted(SESSIONS)
+    assert count.content == str(history.counted)
+    assert sorted(roots) == sorted((*SESSIONS, COUNTED))
     _verify(database_url)
 
 

@@ -96,6 +96,19 @@ def _without(*ids: str) -> Callable[[Shown, Shown], Shown]:
     return state
 
 
+async def _commit(client: ramet.Client) -> object:
+    async def turn(transaction: ramet.Transaction) -> None:
+        insight = await transaction.get_insight("root")
+        await transaction.append_records("root", [Record.user("question")], consume_insight_version=insight.version)
+        await transaction.put_memory("fork", "both at once")
+        await transaction.trim_records("fork", 2)
+
+    try:
+        return await client.sessions.run_in_transaction(turn, request_id="op")
+    except ramet.AlreadyCommitted as found:
+        return found
+
+
 def _without_refs(before: Shown, after: Shown) -> Shown:
     return {"nodes": before["nodes"], "sessions": after["sessions"]}
 
@@ -109,6 +122,7 @@ OPERATIONS = [
     Operation("rewind", _rewind),
     Operation("erase", _erase),
     Operation("move", _move),
+    Operation("commit", _commit),
     # The summary comes first, and then the reference to what it sums up.
     Operation("merge", _merge, (_without_refs,)),
     # A delete takes the nodes at once; their sessions follow, one by one.

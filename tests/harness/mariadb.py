@@ -1,5 +1,6 @@
 """A MariaDB server of the tests' own: its data directory, its port, and databases by the dozen."""
 
+import os
 import shutil
 import signal
 import socket
@@ -53,6 +54,8 @@ class MariaDb:
             capture_output=True,
             text=True,
             check=False,
+            # As in start: whatever server starts meanwhile would delete its temporary tables.
+            env={**os.environ, "TMPDIR": str(self.directory)},
         )
         if done.returncode != 0:
             raise RuntimeError(f"mariadb-install-db failed:\n{done.stdout}\n{done.stderr}")

@@ -68,7 +68,7 @@ class Proxy:
                         return
                     if not data:
                         return
-                    committing = source is client and data.endswith(b"\x03COMMIT")
+                    committing = source is client and data.endswith((b"\x03COMMIT", b";COMMIT"))
                     if committing and self.cut is not Cut.NEVER:
                         self._slam(server, data)
                         return
@@ -79,5 +79,22 @@ class Proxy:
         if cut is Cut.AFTER_COMMIT:
             server.sendall(data)
             # The server's answer proves the commit; it goes no further.
-            server.recv(_CHUNK)
+            answer = b""
+            while not _is_whole(answer):
+                answer += server.recv(_CHUNK)
         self.cuts += 1
+
+
+def _is_whole(answer: bytes) -> bool:
+    """Tells whether the answers to some statements, none of which returns rows, are all there."""
+    while len(answer) >= 4:
+        packet, answer = (
+            answer[4 : 4 + int.from_bytes(answer[:3], "little")],
+            answer[4 + int.from_bytes(answer[:3], "little") :],
+        )
+        if packet[:1] != b"\x00" or len(packet) < 7:
+            return True
+        # An OK: two counts, here of one byte each, and the status, whose bit tells whether more answers follow.
+        if not packet[3] & 0x08:
+            return True
+    return False

@@ -9,7 +9,8 @@
         idea = await orchestrator.fork(root.id, context="inherit", label="Another idea")
 
 ``connect_blocking`` and ``BlockingOrchestrator`` have the same methods without ``await``. Everything else that is
-public is in ``ramet.client`` and ``ramet.orchestrator``; ``ramet.session`` and ``ramet.tree`` hold the stubs.
+public is in ``ramet.client``, ``ramet.orchestrator``, ``ramet.recorder`` (agents tell what they do) and ``ramet.otlp``;
+``ramet.session``, ``ramet.tree`` and ``ramet.telemetry`` hold the stubs.
 """
 
 import os
@@ -22,8 +23,10 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 from ramet.client import (
     Aborted,
+    AlreadyCommitted,
     AlreadyExists,
     BlockingClient,
+    BlockingTransaction,
     Cancelled,
     Client,
     Config,
@@ -46,6 +49,7 @@ from ramet.client import (
     SessionStatus,
     SlotName,
     ToolCall,
+    Transaction,
     Unauthenticated,
     Unavailable,
     Unimplemented,
@@ -56,9 +60,11 @@ from ramet.orchestrator import BlockingOrchestrator, Digest, Forest, NewSession,
 
 __all__ = [
     "Aborted",
+    "AlreadyCommitted",
     "AlreadyExists",
     "BlockingClient",
     "BlockingOrchestrator",
+    "BlockingTransaction",
     "Cancelled",
     "Client",
     "Config",
@@ -85,6 +91,7 @@ __all__ = [
     "SessionStatus",
     "SlotName",
     "ToolCall",
+    "Transaction",
     "TreeNode",
     "Unauthenticated",
     "Unavailable",

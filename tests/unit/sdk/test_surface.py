@@ -15,20 +15,27 @@ from ramet.client import (
     BlockingSessionStorage,
     BlockingSessionTree,
     BlockingTelemetry,
+    BlockingTransaction,
     SessionStorageClient,
     SessionTreeClient,
     TelemetryClient,
+    Transaction,
 )
 from ramet.session.v1 import session_pb2
 from ramet.telemetry.v1 import telemetry_pb2
 from ramet.tree.v1 import tree_pb2
 
-NOT_SERVED_YET = {"Transact", "WatchTree"}
+NOT_SERVED_YET = {"WatchTree"}
 
 RECORDERS = {"StreamEvents", "AppendEvents"}
 """What the recorder calls, and nobody by hand."""
 
-RENAMED = {"GetDiagnosisSession": "get_diagnosis", "ListDiagnosisSessions": "list_diagnoses", "TailEvents": "tail"}
+RENAMED = {
+    "GetDiagnosisSession": "get_diagnosis",
+    "ListDiagnosisSessions": "list_diagnoses",
+    "TailEvents": "tail",
+    "Transact": "transaction",
+}
 
 SERVICES = [
     (session_pb2.DESCRIPTOR.services_by_name["SessionStorage"], SessionStorageClient),
@@ -40,6 +47,7 @@ TWINS = [
     (SessionStorageClient, BlockingSessionStorage),
     (SessionTreeClient, BlockingSessionTree),
     (TelemetryClient, BlockingTelemetry),
+    (Transaction, BlockingTransaction),
     (ramet.Orchestrator, ramet.BlockingOrchestrator),
     (ramet.Client, ramet.BlockingClient),
 ]
@@ -59,7 +67,7 @@ def test_every_rpc_that_is_served_has_a_method_of_its_name(service: ServiceDescr
 @pytest.mark.parametrize(("service", "client"), SERVICES)
 def test_a_method_takes_every_field_of_its_request(service: ServiceDescriptor, client: type) -> None:
     for method in service.methods:
-        if method.name in NOT_SERVED_YET | RECORDERS or method.name == "PutSession":
+        if method.name in NOT_SERVED_YET | RECORDERS | {"PutSession", "Transact"}:
             continue
         function = public(client)[RENAMED.get(method.name, _snake(method.name))]
         taken = set(inspect.signature(function).parameters)  # type: ignore[arg-type] # a function
@@ -95,6 +103,16 @@ def test_the_blocking_twin_has_every_method_with_the_same_parameters(core: type,
 def test_a_function_has_a_blocking_twin_with_the_same_parameters(name: str) -> None:
     core, twin = getattr(ramet.otlp, name), getattr(ramet.otlp, f"{name}_blocking")
     assert list(inspect.signature(core).parameters) == list(inspect.signature(twin).parameters)
+
+
+def test_a_transaction_takes_each_step_as_the_client_does() -> None:
+    for field in session_pb2.TransactRequest.DESCRIPTOR.fields:
+        if field.name in ("begin", "commit"):
+            continue
+        client = inspect.signature(getattr(SessionStorageClient, field.name)).parameters
+        taken = inspect.signature(getattr(Transaction, field.name)).parameters
+        assert list(taken) == [name for name in client if name != "request_id"], field.name
+        assert all(str(taken[name]) == str(client[name]) for name in taken), field.name
 
 
 @pytest.mark.parametrize("owner", [cls for pair in TWINS for cls in pair])

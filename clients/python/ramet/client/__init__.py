@@ -7,9 +7,11 @@ from ramet.client.blocking import (
     BlockingTelemetry,
     connect_blocking,
 )
+from ramet.client.blocking_transactions import BlockingTransaction
 from ramet.client.client import DEFAULT_SPACE, DEFAULT_TIMEOUT_S, Client, connect
 from ramet.client.errors import (
     Aborted,
+    AlreadyCommitted,
     AlreadyExists,
     Cancelled,
     DeadlineExceeded,
@@ -49,6 +51,7 @@ from ramet.client.telemetry_values import (
     ToolInvocationPage,
     Usage,
 )
+from ramet.client.transactions import Transaction
 from ramet.client.tree_values import (
     Config,
     DeletedNodes,
@@ -94,12 +97,14 @@ __all__ = [
     "DEFAULT_TIMEOUT_S",
     "Aborted",
     "AgentStep",
+    "AlreadyCommitted",
     "AlreadyExists",
     "Appended",
     "BlockingClient",
     "BlockingSessionStorage",
     "BlockingSessionTree",
     "BlockingTelemetry",
+    "BlockingTransaction",
     "Cancelled",
     "Client",
     "Config",
@@ -160,6 +165,7 @@ __all__ = [
     "ToolFilter",
     "ToolInvocation",
     "ToolInvocationPage",
+    "Transaction",
     "TreeEntry",
     "TreeLimits",
     "TreePage",

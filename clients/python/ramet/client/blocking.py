@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import grpc
 
+from ramet.client.blocking_transactions import BlockingTransaction, run_blocking
 from ramet.client.client import DEFAULT_SPACE, DEFAULT_TIMEOUT_S, Client, connect
 from ramet.client.loop_thread import LoopThread, blocking, iterating
+from ramet.client.reruns import Reruns
 from ramet.client.sessions import SessionStorageClient as _Sessions
 from ramet.client.telemetry import TelemetryClient as _Telemetry
 from ramet.client.trees import SessionTreeClient as _Tree
@@ -21,6 +23,8 @@ __all__ = [
     "BlockingTelemetry",
     "connect_blocking",
 ]
+
+_T = TypeVar("_T")
 
 
 def connect_blocking(
@@ -92,6 +96,16 @@ class BlockingSessionStorage(BlockingPart):
     fork_session = blocking(_Sessions.fork_session)
     diff_sessions = blocking(_Sessions.diff_sessions)
     get_server_info = blocking(_Sessions.get_server_info)
+
+    def transaction(self, *, request_id: str | None = None) -> BlockingTransaction:
+        """Makes a transaction: ``with client.sessions.transaction() as tx: ...``; see :class:`Transaction`."""
+        return BlockingTransaction(self._loop_thread, lambda: self._core.transaction(request_id=request_id))
+
+    def run_in_transaction(
+        self, fn: Callable[[BlockingTransaction], _T], *, attempts: int = 10, request_id: str | None = None
+    ) -> _T:
+        """Runs a function in a transaction and commits it; see :meth:`SessionStorageClient.run_in_transaction`."""
+        return run_blocking(lambda name: self.transaction(request_id=name), fn, Reruns(attempts, request_id))
 
 
 class BlockingSessionTree(BlockingPart):

@@ -62,10 +62,10 @@ class Caller:
 
     async def unary(self, method: grpc.aio.UnaryUnaryMultiCallable[Any, _Response], request: Message) -> _Response:
         """Makes one call and returns its answer; raises a RametError."""
-        attempts = self._attempts(request)
+        attempts = self.attempts(request)
         while True:
             try:
-                return await method(request, timeout=attempts.remaining_s(), metadata=self._metadata())
+                return await method(request, timeout=attempts.remaining_s(), metadata=self.metadata())
             except asyncio.CancelledError:
                 attempts.raise_if_closed()
                 raise
@@ -76,10 +76,10 @@ class Caller:
         self, method: grpc.aio.UnaryStreamMultiCallable[Any, _Response], request: Message
     ) -> AsyncGenerator[_Response, None]:
         """Yields the messages of one server stream; leaving early cancels it. Raises a RametError."""
-        attempts = self._attempts(request)
+        attempts = self.attempts(request)
         begun = False
         while True:
-            call = method(request, timeout=attempts.remaining_s(), metadata=self._metadata())
+            call = method(request, timeout=attempts.remaining_s(), metadata=self.metadata())
             try:
                 async for message in call:
                     begun = True
@@ -108,9 +108,9 @@ class Caller:
         Where a server drains or is lost, one is looked for again, for up to ``patience_s`` seconds. ``move_on`` takes
         each message, the first of which comes at once, and makes the request one that goes on behind it.
         """
-        attempts = self._attempts(request, patience_s)
+        attempts = self.attempts(request, patience_s)
         while True:
-            call = method(request, metadata=self._metadata())
+            call = method(request, metadata=self.metadata())
             begun = False
             try:
                 async for message in call:
@@ -122,25 +122,34 @@ class Caller:
                 raise
             except grpc.aio.AioRpcError as failure:
                 if begun:
-                    attempts = self._attempts(request, patience_s)
+                    attempts = self.attempts(request, patience_s)
                 await attempts.pause_or_raise(failure, lasting=True)
             finally:
                 call.cancel()
 
-    def _attempts(self, request: Message, timeout_s: float | None = None) -> "_Attempts":
-        return _Attempts(request, self._settings.timeout_s if timeout_s is None else timeout_s, self._target)
+    @property
+    def timeout_s(self) -> float:
+        """Deadline of each call in seconds."""
+        return self._settings.timeout_s
 
-    def _metadata(self) -> grpc.aio.Metadata:
+    def attempts(
+        self, request: Message, timeout_s: float | None = None, *, request_id: str | None = None
+    ) -> "_Attempts":
+        """Returns what counts the attempts of one call; ``request_id`` where the request does not bear it itself."""
+        return _Attempts(request, self.timeout_s if timeout_s is None else timeout_s, self._target, request_id)
+
+    def metadata(self) -> grpc.aio.Metadata:
+        """Returns the metadata of each call."""
         return grpc.aio.Metadata(("ramet-space", self._settings.space))
 
 
 class _Attempts:
     """Counts the attempts of one call within its deadline."""
 
-    def __init__(self, request: Message, timeout_s: float, target: str) -> None:
+    def __init__(self, request: Message, timeout_s: float, target: str, request_id: str | None) -> None:
         self._request = request
         self._method = request.DESCRIPTOR.name.removesuffix("Request")
-        self._request_id: str | None = getattr(request, "request_id", None) or None
+        self._request_id: str | None = request_id or getattr(request, "request_id", None) or None
         self._timeout_s = timeout_s
         self._target = target
         self._deadline = asyncio.get_running_loop().time() + timeout_s
@@ -158,8 +167,16 @@ class _Attempts:
         if isinstance(error, Unavailable):
             error.message = f"No server can be reached at {self._target}: {error.message}"
         elif isinstance(error, DeadlineExceeded):
-            error.message = f"No answer came from {self._target} within {self._timeout_s:g} s."
+            error.message = self._late()
         return error
+
+    def late(self) -> DeadlineExceeded:
+        """Returns what says that no answer came in time."""
+        code = grpc.StatusCode.DEADLINE_EXCEEDED
+        return DeadlineExceeded(self._late(), code=code, method=self._method, request_id=self._request_id)
+
+    def _late(self) -> str:
+        return f"No answer came from {self._target} within {self._timeout_s:g} s."
 
     def raise_if_closed(self) -> None:
         """Tells a call that ended with its channel from one whose task is cancelled: gRPC raises the same for both."""

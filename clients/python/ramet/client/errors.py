@@ -8,9 +8,10 @@ that fits no message raises InvalidArgument as well, before anything is sent.
     RametError
     |- NotFound            SESSION_NOT_FOUND, NODE_NOT_FOUND, RECORD_NOT_FOUND
     |- AlreadyExists       SESSION_EXISTS, NODE_EXISTS, REQUEST_ID_REUSED
+    |   `- AlreadyCommitted   ALREADY_COMMITTED
     |- InvalidArgument     INVALID_FIELD, TOO_LARGE, INVALID_PAGE_TOKEN, INVALID_MESSAGE
     |- FailedPrecondition  SESSION_ARCHIVED, NODE_HAS_CHILDREN, MOVE_MAKES_CYCLE, ILLEGAL_REF
-    |- Aborted             STALE_VERSION, STALE_HEAD, WRITE_CONFLICT
+    |- Aborted             STALE_VERSION, STALE_HEAD, WRITE_CONFLICT, TRANSACTION_CONFLICT, TRANSACTION_EXPIRED
     |- OutOfRange          BELOW_TRIM_FLOOR, ABOVE_HEAD
     |- ResourceExhausted   OVERLOADED; without a reason: an answer over gRPC's own limit
     |- Unavailable         DATABASE_UNAVAILABLE, OUTCOME_UNKNOWN, DRAINING, SCHEMA_MISMATCH; without a reason: no server
@@ -32,6 +33,7 @@ from grpc_status import rpc_status
 
 __all__ = [
     "Aborted",
+    "AlreadyCommitted",
     "AlreadyExists",
     "Cancelled",
     "DeadlineExceeded",
@@ -124,6 +126,19 @@ class AlreadyExists(RametError):
 
 class InvalidArgument(RametError):
     """The request can never succeed as it is."""
+
+
+class AlreadyCommitted(AlreadyExists):
+    """A transaction with this request id took effect before; this time nothing was done."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(
+            "A transaction with this request_id was committed before.",
+            code=grpc.StatusCode.ALREADY_EXISTS,
+            reason="ALREADY_COMMITTED",
+            method="Transact",
+            request_id=request_id,
+        )
 
 
 class FailedPrecondition(RametError):

@@ -1,6 +1,8 @@
 """The contract SessionStorage from Python: one method per RPC, and iterators that follow the pages."""
 
-from collections.abc import AsyncGenerator, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from typing import TypeVar, cast
 
 import grpc
 
@@ -8,6 +10,9 @@ from ramet.client import convert
 from ramet.client.arguments import build
 from ramet.client.calls import PATIENCE_S, Caller, new_request_id
 from ramet.client.content import ContentMethods
+from ramet.client.errors import RametError
+from ramet.client.reruns import Found, Reruns
+from ramet.client.transactions import Transaction
 from ramet.client.values import (
     Context,
     Diff,
@@ -26,6 +31,8 @@ from ramet.session.v1 import session_pb2 as pb
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
 
 __all__ = ["SessionStorageClient"]
+
+_T = TypeVar("_T")
 
 
 class SessionStorageClient(ContentMethods):
@@ -185,6 +192,41 @@ class SessionStorageClient(ContentMethods):
         """Compares two sessions: how far they show the very same records, and where each goes on alone."""
         request = build(pb.DiffSessionsRequest, left_session_id=left_session_id, right_session_id=right_session_id)
         return convert.diff_in(await self._caller.unary(self._stub.DiffSessions, request))
+
+    def transaction(self, *, request_id: str | None = None) -> Transaction:
+        """Makes a transaction: ``async with client.sessions.transaction() as tx: ...``; see :class:`Transaction`.
+
+        It is committed once under its ``request_id``. Given one that was committed before, the block is not entered:
+        AlreadyCommitted is raised.
+        """
+        return Transaction(self._stub, self._caller, request_id)
+
+    async def run_in_transaction(
+        self, fn: Callable[[Transaction], Awaitable[_T]], *, attempts: int = 10, request_id: str | None = None
+    ) -> _T:
+        """Runs a function in a transaction and commits it; returns what the function returned.
+
+        Where others came between, the function runs again, over what is there then: at most ``attempts`` times in all,
+        with a pause in between; so it should do nothing but what it does with its transaction. Where the reply to a
+        commit was lost, that commit is found, and the function's effects take place once. Given a ``request_id`` that
+        was committed before, by an earlier call, the function does not run: AlreadyCommitted is raised.
+        """
+        reruns: Reruns[_T] = Reruns(attempts, request_id)
+        while True:
+            transaction = self.transaction(request_id=reruns.request_id)
+            try:
+                async with transaction:
+                    value = await fn(transaction)
+            except RametError as error:
+                if transaction.outcome_unknown:
+                    reruns.lost(value)
+                try:
+                    pause_s = reruns.pause_after(error)
+                except Found as found:
+                    return cast(_T, found.value)
+            else:
+                return value
+            await asyncio.sleep(pause_s)
 
     async def get_server_info(self) -> SessionServerInfo:
         """Tells the server's version, schema revision and limits."""

@@ -81,6 +81,7 @@ class Recorder:
         self._writer = Writer(self.producer_id, self._limits.event_bytes)
         self._backlog = Backlog(self._limits.queue_bytes, self._writer)
         self._sender: Sender | None = None
+        self._ender: weakref.finalize[[Sender], Recorder] | None = None
         self._may_send = may_send
         self._keeping = False
         self._closed = False
@@ -197,7 +198,8 @@ class Recorder:
                 if self._sender is None:
                     self._sender = sender
                     # Where nobody holds the recorder any more, nobody can close it.
-                    weakref.finalize(self, _end, sender).atexit = False
+                    self._ender = weakref.finalize(self, _end, sender)
+                    self._ender.atexit = False
             return self._sender
 
     def flush(self, timeout: float = 10.0) -> Report:
@@ -251,6 +253,8 @@ class Recorder:
         """Makes this the recorder of a forked child: empty, under a new id; called by the fork itself."""
         old = (self._backlog, self._sender, self._feed)
         _inherited.append(old)
+        if self._ender is not None:
+            self._ender.detach()
         self._feed.forget()
         closed = self._closed
         self._begin(may_send=may_send)

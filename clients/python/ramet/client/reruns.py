@@ -1,0 +1,54 @@
+"""When a function that is run in a transaction runs again: one policy for the asyncio and the blocking client."""
+
+import random
+from typing import Generic, TypeVar
+
+from ramet.client.calls import new_request_id
+from ramet.client.errors import AlreadyCommitted, RametError
+
+__all__ = ["Found", "Reruns"]
+
+T = TypeVar("T")
+
+_FIRST_PAUSE_S = 0.01
+_LONGEST_PAUSE_S = 1.0
+_HELPED = frozenset({"TRANSACTION_CONFLICT", "WRITE_CONFLICT"})
+
+
+class Found(Exception, Generic[T]):
+    """Says that an earlier run was committed after all, and what its function returned."""
+
+    def __init__(self, value: T) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Reruns(Generic[T]):
+    """The runs of one function, all under one request id: so at most one of them takes effect."""
+
+    def __init__(self, attempts: int, request_id: str | None) -> None:
+        if attempts < 1:
+            raise ValueError("attempts must be 1 or more")
+        self.request_id = request_id or new_request_id()
+        self._attempts = attempts
+        self._made = 0
+        self._lost: list[T] = []
+        """What the function returned in a run whose commit may have taken effect."""
+
+    def lost(self, value: T) -> None:
+        """Notes a run whose commit was sent and not answered."""
+        self._lost.append(value)
+
+    def pause_after(self, error: RametError) -> float:
+        """Returns how long to wait before the next run, in seconds.
+
+        Raises Found where the error says that an earlier run was committed, and the error itself where no run helps.
+        """
+        committed = isinstance(error, AlreadyCommitted) or error.reason == "REQUEST_ID_REUSED"
+        if committed and self._lost:
+            raise Found(self._lost[-1]) from None
+        self._made += 1
+        if self._made >= self._attempts or not (error.reason in _HELPED or error.retryable):
+            raise error
+        pause = error.retry_after_s or min(_FIRST_PAUSE_S * 2 ** (self._made - 1), _LONGEST_PAUSE_S)
+        return pause * random.uniform(0.5, 1.5)  # noqa: S311 - spreads those who collided, guards nothing

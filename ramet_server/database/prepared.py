@@ -1,0 +1,150 @@
+"""Statements that are compiled once and then handed to the driver as they are.
+
+SQLAlchemy's own execution of a small statement costs more than the database's: on two cores a row by
+its key took 270 us through it and 60 us by a prepared statement, and 64 rows of an insert 3.1 ms and
+0.9 ms. What runs once in a while has no need of this; appends and reads by key have.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Connection, Dialect, Executable
+from sqlalchemy.sql.dml import Insert
+from sqlalchemy.sql.elements import ClauseElement
+from sqlalchemy.types import TypeEngine
+
+_NAMED = re.compile(r"%\((\w+)\)s")
+
+Processor = Callable[[Any], Any]
+Row = tuple[Any, ...]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A statement with its parameters, as the driver takes them."""
+
+    text: str
+    parameters: Sequence[Row]
+    """One row of them, or for an insert as many as there are rows to store."""
+    stores: bool
+    """Whether it is such an insert."""
+    processors: Sequence[tuple[int, Processor]] = ()
+    """What makes values of those columns that the driver reads as something else."""
+
+    def read(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Returns the rows that the driver read, as values."""
+        if not self.processors:
+            return rows
+        return [self._read(row) for row in rows]
+
+    def _read(self, row: Row) -> Row:
+        values = list(row)
+        for place, process in self.processors:
+            values[place] = process(values[place])
+        return tuple(values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    text: str
+    names: Sequence[tuple[str, Processor | None]]
+    processors: Sequence[tuple[int, Processor]]
+
+    def row(self, values: Mapping[str, Any]) -> Row:
+        return tuple([values[name] if process is None else process(values[name]) for name, process in self.names])
+
+
+class Prepared:
+    """A statement of Core expressions, whose parameters all have names and types."""
+
+    def __init__(
+        self, statement: Executable | Callable[[str], Executable], *, columns: Sequence[str] | None = None
+    ) -> None:
+        """Takes the statement, or what makes it for a dialect's name; an insert's ``columns`` get values."""
+        self._statement = statement
+        self._columns = None if columns is None else list(columns)
+        self._compiled: WeakKeyDictionary[Dialect, _Compiled] = WeakKeyDictionary()
+
+    def bind(self, connection: Connection, values: Mapping[str, Any]) -> Bound:
+        """Returns the statement with values for its parameters."""
+        compiled = self._for(connection.dialect)
+        return Bound(compiled.text, (compiled.row(values),), False, compiled.processors)
+
+    def bind_rows(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> Bound:
+        """Returns the insert of these rows, which are at least one."""
+        compiled = self._for(connection.dialect)
+        return Bound(compiled.text, [compiled.row(row) for row in rows], True)
+
+    def all(self, connection: Connection, values: Mapping[str, Any]) -> Sequence[Row]:
+        """Runs the statement and returns its rows."""
+        bound = self.bind(connection, values)
+        return bound.read(run(connection, bound))
+
+    def _for(self, dialect: Dialect) -> _Compiled:
+        compiled = self._compiled.get(dialect)
+        if compiled is None:
+            compiled = self._compiled[dialect] = self._compile(dialect)
+        return compiled
+
+    def _compile(self, dialect: Dialect) -> _Compiled:
+        statement: Any = self._statement
+        if not isinstance(statement, ClauseElement):
+            statement = statement(dialect.name)
+        compiled = statement.compile(dialect=dialect, column_keys=self._columns)
+        text, ordered = str(compiled), compiled.positiontup
+        if ordered is None:
+            # By place, since a tuple of values is made faster than a dictionary.
+            ordered = _NAMED.findall(text)
+            text = _NAMED.sub("%s", text)
+        names = [(name, _bind_processor(compiled.binds[name].type, dialect)) for name in ordered]
+        processors = []
+        if not isinstance(statement, Insert) and hasattr(statement, "selected_columns"):
+            for place, column in enumerate(statement.selected_columns):
+                process = column.type.dialect_impl(dialect).result_processor(dialect, None)
+                if process is not None:
+                    processors.append((place, process))
+        return _Compiled(text, names, processors)
+
+
+def run(connection: Connection, bound: Bound) -> Sequence[Row]:
+    """Runs one statement; returns its rows as the driver read them."""
+    return on_driver(connection, [bound], lambda cursor: _execute(cursor, bound))
+
+
+def _execute(cursor: Any, bound: Bound) -> Sequence[Row]:
+    if bound.stores:
+        cursor.executemany(bound.text, bound.parameters)
+        return ()
+    cursor.execute(bound.text, bound.parameters[0])
+    rows: Sequence[Row] = cursor.fetchall() if cursor.description else ()
+    return rows
+
+
+def on_driver(connection: Connection, statements: Sequence[Bound], work: Callable[[Any], T]) -> T:
+    """Runs ``work`` with a cursor of the driver, within the same hooks and faults as any statement."""
+    driver: Any = connection.connection.driver_connection
+    cursor = driver.cursor()
+    try:
+        # Whoever listens, as the check of a call's deadline does, hears of these statements as of all others.
+        for hear in connection.dispatch.before_cursor_execute:
+            for each in statements:
+                hear(connection, cursor, each.text, each.parameters, None, each.stores)
+        return work(cursor)
+    except connection.dialect.loaded_dbapi.Error as error:
+        _refuse(connection, cursor, error, statements)
+    finally:
+        cursor.close()
+
+
+def _refuse(connection: Connection, cursor: Any, error: Exception, statements: Sequence[Bound]) -> NoReturn:
+    text = statements[0].text if statements else ""
+    # No public way raises a driver's error as SQLAlchemy does, which also gives up a connection that broke.
+    connection._handle_dbapi_exception(error, text, None, cursor, None)  # noqa: SLF001
+
+
+def _bind_processor(kind: TypeEngine[Any], dialect: Dialect) -> Processor | None:
+    return kind.dialect_impl(dialect).bind_processor(dialect)

@@ -1,0 +1,191 @@
+"""What one member of a common transaction sees and writes; see ``shared``."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Executable, insert
+from sqlalchemy.dialects import mysql, sqlite
+
+from ramet_server.database.moved import note
+from ramet_server.database.prepared import Bound, Prepared
+from ramet_server.database.request_log import INSERT_LOGGED, log_row
+from ramet_server.database.tables.session import broken_group, record, session
+from ramet_server.domain.clock import Clock
+from ramet_server.domain.idempotency import LoggedRequest, Mutation, Outcome
+from session_service.rules.values import Record, Session
+from session_service.store.marks import SqlMarks
+from session_service.store.records import SqlRecords, values_of
+from session_service.store.sessions import COLUMNS, HISTORY, SqlSessions
+from session_service.store.slots import SqlSlots
+from session_service.store.spans import SqlSpans
+
+Key = tuple[str, str]
+"""Space and id of a session."""
+
+_MOVING = ("head_seq", "turn_count", "max_record_bytes", "open_groups", "last_active_at")
+"""The fields of a session that members may change."""
+
+_STORED = {name: column for name, column in COLUMNS.items() if name != "metadata_json"}
+"""What an upsert sends of a session: all that may not be NULL, and what moves."""
+
+_INSERT_RECORDS = Prepared(insert(record), columns=[column.name for column in record.columns])
+_INSERT_MARKS = Prepared(insert(broken_group), columns=[column.name for column in broken_group.columns])
+
+
+def _save(dialect: str) -> Executable:
+    """Writes what moved of sessions that are locked, and so exist: an update of many rows by one statement."""
+    moving = [COLUMNS[name].name for name in _MOVING]
+    if dialect == "mysql":
+        on_mysql = mysql.insert(session)
+        return on_mysql.on_duplicate_key_update({name: on_mysql.inserted[name] for name in moving})
+    on_sqlite = sqlite.insert(session)
+    return on_sqlite.on_conflict_do_update(
+        index_elements=[session.c.space_id, session.c.session_id],
+        set_={name: on_sqlite.excluded[name] for name in moving},
+    )
+
+
+_SAVE_SESSIONS = Prepared(_save, columns=["space_id", *(column.name for column in _STORED.values())])
+
+
+class OwnUnitNeeded(Exception):
+    """Says that a member does what needs a transaction of its own; it never reaches a client."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A locked session as the members so far have left it."""
+
+    session: Session
+    tags: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Changes:
+    """What members wrote and the last trip will store."""
+
+    records: list[Mapping[str, Any]] = field(default_factory=list)
+    marks: list[Mapping[str, Any]] = field(default_factory=list)
+    sessions: dict[Key, Session] = field(default_factory=dict)
+    logged: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def add(self, other: "Changes") -> None:
+        """Takes in what another member wrote."""
+        self.records += other.records
+        self.marks += other.marks
+        self.sessions |= other.sessions
+        self.logged += other.logged
+
+    def bound(self, connection: Connection) -> list[Bound]:
+        """Returns the statements that store it, and notes what they move.
+
+        The log comes last, so that its keys are held for a short time.
+        """
+        for after in self.sessions.values():
+            note(connection, HISTORY, after.origin)
+        sessions = [
+            {"space_id": key[0]} | {column.name: getattr(after, name) for name, column in _STORED.items()}
+            for key, after in sorted(self.sessions.items())
+        ]
+        tables: list[tuple[Prepared, Sequence[Mapping[str, Any]]]] = [
+            (_INSERT_RECORDS, self.records),
+            (_INSERT_MARKS, self.marks),
+            (_SAVE_SESSIONS, sessions),
+            (INSERT_LOGGED, self.logged),
+        ]
+        return [statement.bind_rows(connection, rows) for statement, rows in tables if rows]
+
+
+class _Sessions(SqlSessions):
+    """The sessions that were locked by the first trip; whatever else is read is as the members found it."""
+
+    def __init__(self, connection: Connection, space: str, held: Mapping[Key, Held], changes: Changes) -> None:
+        super().__init__(connection, space)
+        self._held = held
+        self._changes = changes
+
+    def lock(self, session_id: str) -> Session | None:
+        """Returns the session as the members before have left it."""
+        found = self._held.get((self._space, session_id))
+        return None if found is None else found.session
+
+    def tags(self, session_id: str) -> tuple[str, ...]:
+        """Returns the tags that were read."""
+        return self._held[self._space, session_id].tags
+
+    def save(self, before: Session, after: Session) -> None:
+        """Keeps the session for the last trip."""
+        self._changes.sessions[self._space, before.session_id] = after
+
+
+class _Records(SqlRecords):
+    """Records that are kept for the last trip; to read some takes spans, which no member has."""
+
+    def __init__(self, connection: Connection, changes: Changes) -> None:
+        super().__init__(connection)
+        self._changes = changes
+
+    def insert(self, origin: str, records: Sequence[Record]) -> None:
+        """Keeps records for the last trip."""
+        self._changes.records += [{"origin": origin, **values_of(each)} for each in records]
+
+
+class _Marks(SqlMarks):
+    """Marks that are kept for the last trip."""
+
+    def __init__(self, connection: Connection, changes: Changes) -> None:
+        super().__init__(connection)
+        self._changes = changes
+
+    def add(self, owner: str, seqs: Iterable[int]) -> None:
+        """Keeps marks for the last trip."""
+        self._changes.marks += [{"origin": owner, "seq": seq} for seq in seqs]
+
+
+class _Log:
+    """The log of one member."""
+
+    def __init__(self, space: str, service: str, clock: Clock, changes: Changes) -> None:
+        self._space = space
+        self._service = service
+        self._clock = clock
+        self._changes = changes
+
+    def find(self, request_id: str) -> LoggedRequest | None:
+        """Finds nothing: who may have been here before is told by the key of the last trip."""
+        raise OwnUnitNeeded(request_id)
+
+    def put(self, mutation: Mutation, outcome: Outcome) -> None:
+        """Keeps the mutation for the last trip."""
+        if mutation.request_id is not None:
+            row = log_row(self._space, self._service, mutation, outcome, self._clock.now())
+            self._changes.logged.append(row)
+
+
+class MemberUnit:
+    """A member's unit of work; implements ``rules.ports.UnitOfWork`` as far as members need it."""
+
+    def __init__(
+        self, connection: Connection, space: str, held: Mapping[Key, Held], service: str, clock: Clock
+    ) -> None:
+        self._connection = connection
+        self._space = space
+        self.changes = Changes()
+        self.wrote_at_once = False
+        """Whether it may have changed something before the last trip, which only a rollback undoes."""
+        self.sessions = _Sessions(connection, space, held, self.changes)
+        self.records = _Records(connection, self.changes)
+        self.marks = _Marks(connection, self.changes)
+        self.requests = _Log(space, service, clock, self.changes)
+
+    @property
+    def slots(self) -> SqlSlots:
+        """The slots, as they are in the transaction."""
+        self.wrote_at_once = True
+        return SqlSlots(self._connection, self._space)
+
+    @property
+    def spans(self) -> SqlSpans:
+        """Are not for members: a history that is read would lack what the members before keep back."""
+        raise OwnUnitNeeded

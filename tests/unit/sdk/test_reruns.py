@@ -1,0 +1,61 @@
+"""When a function runs again in a transaction, and which run's value is the one that counts."""
+
+import grpc
+import pytest
+
+from ramet.client.errors import Aborted, AlreadyCommitted, AlreadyExists, RametError, Unavailable
+from ramet.client.reruns import Found, Reruns
+
+
+def error(kind: type[RametError], reason: str = "", retry_after_s: float | None = None) -> RametError:
+    return kind("What happened.", code=grpc.StatusCode.ABORTED, reason=reason, retry_after_s=retry_after_s)
+
+
+CONFLICT = error(Aborted, "TRANSACTION_CONFLICT")
+LOST = error(Unavailable)
+REUSED = error(AlreadyExists, "REQUEST_ID_REUSED")
+
+
+def test_a_conflict_runs_again_after_a_growing_pause_until_the_attempts_are_used_up() -> None:
+    reruns: Reruns[int] = Reruns(5, None)
+    pauses = [reruns.pause_after(CONFLICT) for _ in range(4)]
+    for number, pause in enumerate(pauses):
+        assert 0.005 * 2**number <= pause <= 0.015 * 2**number
+    with pytest.raises(Aborted):
+        reruns.pause_after(CONFLICT)
+
+
+@pytest.mark.parametrize("helped", [error(Aborted, "WRITE_CONFLICT"), LOST, error(Unavailable, "DRAINING")])
+def test_what_may_pass_runs_again(helped: RametError) -> None:
+    reruns: Reruns[int] = Reruns(2, None)
+    assert reruns.pause_after(helped) > 0
+
+
+def test_the_servers_own_pause_is_kept() -> None:
+    reruns: Reruns[int] = Reruns(2, None)
+    assert reruns.pause_after(error(Unavailable, "DRAINING", 1.0)) >= 0.5
+
+
+@pytest.mark.parametrize("final", [error(Aborted, "STALE_HEAD"), error(Aborted, "TRANSACTION_EXPIRED"), REUSED])
+def test_what_no_run_can_help_is_raised(final: RametError) -> None:
+    reruns: Reruns[int] = Reruns(10, None)
+    with pytest.raises(type(final)):
+        reruns.pause_after(final)
+
+
+@pytest.mark.parametrize("told", [AlreadyCommitted("id"), REUSED])
+def test_a_commit_that_seemed_lost_counts_where_a_later_run_finds_it(told: RametError) -> None:
+    # The second answer comes where that commit was still under way when the later run began, and wrote other values.
+    reruns: Reruns[str] = Reruns(3, "id")
+    reruns.lost("first")
+    reruns.pause_after(LOST)
+    with pytest.raises(Found) as found:
+        reruns.pause_after(told)
+    assert found.value.value == "first"
+
+
+def test_all_runs_share_one_request_id() -> None:
+    assert Reruns[int](1, "mine").request_id == "mine"
+    assert Reruns[int](1, None).request_id
+    with pytest.raises(ValueError, match="attempts"):
+        Reruns[int](0, None)

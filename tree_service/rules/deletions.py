@@ -75,8 +75,6 @@ def erase_nodes(unit: UnitOfWork, node_ids: list[str], now: datetime) -> None:
     unit.refs.remove(refs)
     unit.nodes.touch({ref.node_id for ref in refs}.difference(node_ids), now)
     unit.nodes.delete(node_ids)
-    # Whoever deletes a node does not want an earlier one of its id back.
-    unit.swept.forget(node_ids)
 
 
 def _replay(_: UnitOfWork, outcome: Outcome) -> Deleted:

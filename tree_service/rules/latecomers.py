@@ -74,5 +74,5 @@ def _put_back(node_id: str, now: datetime, unit: UnitOfWork) -> bool:
             # Its session is gone again.
             return False
         enlarge(unit, node.parent_id, 1)
-    unit.swept.forget([node_id])
+    unit.swept.forget(node_id)
     return back

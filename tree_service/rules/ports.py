@@ -190,8 +190,8 @@ class Swept(Protocol):
         """Stores a node again, with its config, if its session exists; tells whether it did."""
         ...
 
-    def forget(self, node_ids: Sequence[str]) -> None:
-        """Forgets swept nodes, where there are any."""
+    def forget(self, node_id: str) -> None:
+        """Forgets a swept node, if there is one."""
         ...
 
 

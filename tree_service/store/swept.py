@@ -9,7 +9,6 @@ from ramet_server.database.database import Database
 from ramet_server.database.tables.tree import session_summary, swept_node, topology_node
 from ramet_server.domain.call import Call
 from tree_service.rules.values import Node, Waiting
-from tree_service.store.rows import chunks
 
 _t, _w, _s = topology_node.c, swept_node.c, session_summary.c
 _KEPT = ("parent_id", "label", "source_session_id", "config_version", "version", "created_at")
@@ -26,7 +25,7 @@ class SqlSwept:
 
     def keep(self, node_id: str, now: datetime) -> None:
         """Remembers a node that is about to go."""
-        self.forget([node_id])
+        self.forget(node_id)
         names = ("space_id", "node_id", *_KEPT, *_CONFIG)
         here = and_(_t.space_id == self._space_id, _t.node_id == node_id)
         row = select(*(_t[name] for name in names), literal(now, _w.swept_at.type)).where(here)
@@ -75,14 +74,9 @@ class SqlSwept:
         )
         return self._connection.execute(insert(topology_node).from_select([*values, *kept], row)).rowcount > 0
 
-    def forget(self, node_ids: Sequence[str]) -> None:
-        """Forgets swept nodes, where there are any."""
-        # Read first: mostly there are none, and MySQL scans a small table to delete many rows.
-        for some in chunks(node_ids):
-            here = and_(_w.space_id == self._space_id, _w.node_id.in_(some))
-            wanted = select(_w.node_id).where(here).with_hint(swept_node, "FORCE INDEX (PRIMARY)", "mysql")
-            for found in self._connection.execute(wanted).scalars().all():
-                self._connection.execute(delete(swept_node).where(self._here(found)))
+    def forget(self, node_id: str) -> None:
+        """Forgets a swept node, if there is one."""
+        self._connection.execute(delete(swept_node).where(self._here(node_id)))
 
     def _here(self, node_id: str) -> ColumnElement[bool]:
         return and_(_w.space_id == self._space_id, _w.node_id == node_id)

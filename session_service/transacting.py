@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from google.protobuf.empty_pb2 import Empty
-
 from ramet.session.v1 import session_pb2 as pb
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import DeadlinePassed, InvalidField, RametError, TransactionExpired
@@ -54,9 +52,9 @@ class TransactStream:
                     yield reply
                     continue
                 timer.cancel()
-                await self._workers.run(partial(transaction.commit, self._call), bounded=False)
+                repeated = await self._workers.run(partial(transaction.commit, self._call), bounded=False)
                 transaction.close()
-                yield pb.TransactResponse(committed=Empty())
+                yield pb.TransactResponse(committed=pb.TransactCommitted(already_committed=repeated))
                 return
         finally:
             timer.cancel()

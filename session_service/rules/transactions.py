@@ -13,9 +13,10 @@ from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.errors import RequestIdReused, too_large
 from ramet_server.domain.idempotency import Mutation, Outcome, body_hash, once
-from ramet_server.domain.ids import check_id
+from ramet_server.domain.ids import check_id, new_id
 from ramet_server.domain.limits import Limits
 from session_service.rules.erasure import ErasureRules
+from session_service.rules.outcomes import text_in
 from session_service.rules.own_writes import OwnUnit, OwnWrites
 from session_service.rules.ports import Store, UnitOfWork
 from session_service.rules.records import RecordPage
@@ -68,6 +69,8 @@ class Transaction:
         self._share = share
         self._operations = 0
         self._bytes = 0
+        self._id = new_id()
+        """Tells its own commit from that of another stream under the same request_id."""
         self._request_id = ""
         self._body = hashlib.sha256()
         self._seen = Seen()
@@ -119,19 +122,20 @@ class Transaction:
             self._seen.note_page(row, done.answer)
         return done.answer
 
-    def commit(self, call: Call) -> None:
+    def commit(self, call: Call) -> bool:
         """Applies all writes if every answer still holds; raises TransactionConflict where one does not.
 
-        The same transaction again changes nothing; with another body it is refused.
+        Tells whether another stream committed the same under the same request_id before: then nothing changes. With
+        other writes it is refused.
         """
         if not self._written:
             self._store.snapshot(call, self._seen.check)
-            return
+            return False
         mutation = Mutation(self._request_id, _METHOD, body_hash(_METHOD, self._body.digest()))
         sessions = {written.step.session_id for written in self._written}
         released: list[Released] = []
 
-        def work(unit: UnitOfWork) -> tuple[None, Outcome]:
+        def work(unit: UnitOfWork) -> tuple[bool, Outcome]:
             released.clear()
             self._seen.hold(unit, sessions, self._clock.now())
             for written in self._written:
@@ -139,13 +143,15 @@ class Transaction:
                 if done.answer != written.answer:
                     raise AssertionError("A step does the same again over the state that it was answered from.")
                 released.extend(done.released)
-            return None, {"writes": len(self._written)}
+            return False, {"transaction": self._id}
 
-        def replay(_unit: UnitOfWork, _outcome: Outcome) -> None:
-            released.clear()
+        def replay(_: UnitOfWork, outcome: Outcome) -> bool:
+            # Its own, where the connection was lost in COMMIT; then what that released is swept all the same.
+            return text_in(outcome, "transaction") != self._id
 
-        once(self._store, call, mutation, work, replay)
-        self._erasure.sweep_released(call, released)
+        repeated = once(self._store, call, mutation, work, replay)
+        self._erasure.sweep_released(call, () if repeated else released)
+        return repeated
 
     def close(self) -> None:
         """Gives back what the transaction takes of the server."""

@@ -49,10 +49,12 @@ class Transaction:
         self.send(**step)
         return self.answer()
 
-    def commit(self) -> None:
-        """Commits; the stream is at its end then."""
-        assert self.step(commit=pb.TransactCommit()).WhichOneof("result") == "committed"
+    def commit(self) -> bool:
+        """Commits; the stream is at its end then. Tells whether another stream did the same before."""
+        answer = self.step(commit=pb.TransactCommit())
+        assert answer.WhichOneof("result") == "committed"
         assert self.rest() == []
+        return answer.committed.already_committed
 
     def end(self) -> list[pb.TransactResponse]:
         """Ends the stream without a commit; returns what still came."""

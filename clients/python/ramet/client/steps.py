@@ -74,9 +74,10 @@ class Steps:
                 self._error = error
                 raise
 
-    async def commit(self) -> None:
-        """Commits."""
-        await self.step(pb.TransactRequest(commit=pb.TransactCommit()))
+    async def commit(self) -> bool:
+        """Commits; tells whether a transaction of this id and the same writes was committed meanwhile."""
+        response = await self.step(pb.TransactRequest(commit=pb.TransactCommit()))
+        return response.committed.already_committed
 
     def cancel(self) -> None:
         """Ends the stream; without a commit nothing is applied."""

@@ -175,7 +175,10 @@ class Transaction:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Commits, unless the block raised."""
+        """Commits, unless the block raised.
+
+        Raises :class:`AlreadyCommitted` where a transaction with this request id took effect since the block began.
+        """
         steps = self._opened()
         try:
             if kind is None and not self._rolled_back:
@@ -185,7 +188,7 @@ class Transaction:
 
     async def _commit(self, steps: Steps) -> None:
         try:
-            await steps.commit()
+            already = await steps.commit()
         except asyncio.CancelledError:
             self.outcome_unknown = True
             raise
@@ -194,6 +197,9 @@ class Transaction:
             if not await self._is_committed():
                 raise
             self.outcome_unknown = False
+        else:
+            if already:
+                raise AlreadyCommitted(self.request_id)
 
     async def _is_committed(self) -> bool:
         """Asks, of any server that is there, whether the commit took effect whose reply did not come."""

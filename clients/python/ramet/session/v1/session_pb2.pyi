@@ -1861,6 +1861,30 @@ class TransactCommit(_message.Message):
 Global___TransactCommit: _TypeAlias = TransactCommit  # noqa: Y015
 
 @_typing.final
+class TransactCommitted(_message.Message):
+    """The writes of the transaction are applied."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ALREADY_COMMITTED_FIELD_NUMBER: _builtins.int
+    already_committed: _builtins.bool
+    """Whether another stream with this request_id and the same writes did that before: then the answers of that one hold
+    (seqs, versions, ids that the server made), and not those of this one.
+    """
+    def __init__(
+        self,
+        *,
+        already_committed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TransactCommitted: _TypeAlias = TransactCommitted  # noqa: Y015
+
+@_typing.final
 class TransactRequest(_message.Message):
     """Request of Transact: begin, then any mix of reads and writes, then commit. Ending the stream instead rolls back.
 
@@ -1994,8 +2018,8 @@ class TransactResponse(_message.Message):
         """The transaction is open."""
 
     @_builtins.property
-    def committed(self) -> _empty_pb2.Empty:
-        """Everything was applied."""
+    def committed(self) -> Global___TransactCommitted:
+        """Everything was applied, or nothing was to be."""
 
     @_builtins.property
     def session(self) -> Global___Session:
@@ -2029,7 +2053,7 @@ class TransactResponse(_message.Message):
         self,
         *,
         begun: Global___TransactBegun | None = ...,
-        committed: _empty_pb2.Empty | None = ...,
+        committed: Global___TransactCommitted | None = ...,
         session: Global___Session | None = ...,
         slot: Global___Slot | None = ...,
         append_records: Global___AppendRecordsResponse | None = ...,

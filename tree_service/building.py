@@ -9,6 +9,7 @@ from ramet_server.database.database import Database
 from ramet_server.database.verifying import SqlVerifyStore
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
+from ramet_server.serving.watch_hub import WatchHub
 from tree_service.rules.archiving.arriving import ArrivingNodes
 from tree_service.rules.archiving.leaving import LeavingNodes
 from tree_service.rules.configs import ConfigRules
@@ -23,12 +24,15 @@ from tree_service.rules.refs import RefRules
 from tree_service.rules.sweeping import SweepRules
 from tree_service.rules.verifying import VerifyRules
 from tree_service.rules.verifying.ports import Audit
+from tree_service.rules.watching import WatchRules
 from tree_service.servicer import SessionTreeServicer
 from tree_service.store import SqlBacklog, TreeStore
 from tree_service.store.archives import ArchiveTreeStore, ArchiveTreeUnit
 from tree_service.store.audit import SqlAudit
+from tree_service.store.changes import FOREST
 from tree_service.store.swept import SqlLatecomers
 from tree_service.store.units import TreeUnit
+from tree_service.watching import TreeWatches
 
 
 def build(database: Database, limits: Limits, clock: Clock) -> SessionTreeServicer:
@@ -42,9 +46,17 @@ def build(database: Database, limits: Limits, clock: Clock) -> SessionTreeServic
         deletions=DeletionRules(store, clock),
         refs=RefRules(store, clock),
         configs=ConfigRules(store, limits),
+        watches=_watches(database, store, limits),
         limits=limits,
         schema_revision=schema.head(),
     )
+
+
+def _watches(database: Database, store: TreeStore, limits: Limits) -> TreeWatches:
+    rules = WatchRules(store, SqlBacklog(database))
+    hub = WatchHub(rules.extents, limits.watch_poll_seconds)
+    database.moved.listen(FOREST, hub.moved)
+    return TreeWatches(rules, hub)
 
 
 def build_sweep(database: Database, limits: Limits, clock: Clock) -> SweepRules:

@@ -27,6 +27,7 @@ _RECORDS = 1000
 _REQUESTS = 1000
 _CONVERSATIONS = 100
 _EVENTS = 1000
+_TREE_CHANGES = 1000
 _ARRIVALS = 10
 _ARRIVAL_DAYS = 7
 """Days after which an import that was stopped counts as given up."""
@@ -65,6 +66,8 @@ class Counts:
     """Ids of events whose time was over."""
     forgotten_producers: int = 0
     """Producers of events that were not heard of for long."""
+    forgotten_tree_changes: int = 0
+    """Changes of the forest that nobody can watch from any more."""
 
     def __add__(self, other: "Counts") -> "Counts":
         """Adds each count."""
@@ -120,6 +123,7 @@ class Sweep:
             Step("deleted conversations", self._conversations),
             Step("old diagnoses", self._diagnoses),
             Step("old events", self._events),
+            Step("old changes of the forest", self._tree_changes),
         )
 
     def erase_released(self, call: Call) -> int:
@@ -203,6 +207,10 @@ class Sweep:
         producers = self._telemetry.forget_producers(call, _EVENTS)
         counts = Counts(forgotten_events=events, forgotten_producers=producers)
         return counts, max(events, producers) >= _EVENTS
+
+    def _tree_changes(self, call: Call) -> tuple[Counts, bool]:
+        forgotten = self._tree.forget_changes(call, _TREE_CHANGES)
+        return Counts(forgotten_tree_changes=forgotten), forgotten >= _TREE_CHANGES
 
     def foretell(self, call: Call) -> Foretold:
         """Counts what a pass would take by age, and of telemetry; it changes nothing."""

@@ -199,6 +199,8 @@ CREATE TABLE space (
 	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	root_count BIGINT NOT NULL,
 	created_at DATETIME(6) NOT NULL,
+	tree_position BIGINT NOT NULL COMMENT 'of its last tree_change' DEFAULT 0,
+	tree_floor BIGINT NOT NULL COMMENT 'changes up to here are forgotten' DEFAULT 0,
 	PRIMARY KEY (space_id)
 )ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='One row per space; its lock orders moves and the indexes of roots.' COLLATE utf8mb4_bin;
 CREATE TABLE swept_node (
@@ -290,3 +292,12 @@ CREATE INDEX topology_node_by_depth ON topology_node (space_id, depth, parent_id
 CREATE INDEX topology_node_by_parent ON topology_node (space_id, parent_id, `index`, node_id);
 CREATE INDEX topology_node_by_source ON topology_node (space_id, source_session_id, node_id);
 CREATE INDEX topology_node_by_waiting ON topology_node (awaits_content, space_id, parent_id, created_at);
+CREATE TABLE tree_change (
+	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	position BIGINT NOT NULL COMMENT 'given under the lock of the space',
+	kind VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'CREATED, UPDATED, MOVED or DELETED',
+	node_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	changed_at DATETIME(6) NOT NULL,
+	PRIMARY KEY (space_id, position)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='What became of the nodes that readers see, for some days, in the order of commits.' COLLATE utf8mb4_bin;
+CREATE INDEX tree_change_by_age ON tree_change (changed_at);

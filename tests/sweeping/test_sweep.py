@@ -1,6 +1,7 @@
 """One pass, many passes at once, and passes that are cut."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 from threading import Barrier
 
@@ -8,12 +9,16 @@ import pytest
 
 from ramet.tree.v1 import tree_pb2
 from ramet_server.domain.call import Call
-from ramet_server.domain.errors import DatabaseUnavailable
+from ramet_server.domain.errors import BelowTrimFloor, DatabaseUnavailable
 from ramet_server.domain.limits import Limits
 from ramet_server.sweeping import Counts, Sweep
 from tests.sweeping.world import World
+from tests.tree_service.forest import Forest
 from tests.verifying.world import World as Whole
 from tree_service.rules.sweeping import SweepRules
+from tree_service.rules.values import ChangeKind
+from tree_service.rules.watching import WatchRules
+from tree_service.store import SqlBacklog, TreeStore
 from tree_service.store.swept import SqlSwept
 
 LONG = 25
@@ -158,7 +163,7 @@ def test_a_node_comes_back_when_its_content_came_after_it_was_swept(world: World
     assert Whole(world.database).verify() == []
     # What never comes is forgotten.
     world.later(days=8)
-    assert world.pass_over() == Counts()
+    assert world.pass_over().returned_nodes == 0
     assert world.rows("swept_node") == 0
 
 
@@ -197,3 +202,38 @@ def test_content_that_comes_while_its_node_is_swept_is_not_left_alone(
     assert world.forest.children("a") == []
     assert world.pass_over().returned_nodes == 1
     assert world.forest.children("a") == ["f"]
+
+
+def test_old_changes_of_the_forest_are_forgotten_and_whoever_comes_late_is_told(world: World) -> None:
+    rules = WatchRules(TreeStore(world.database, Limits(), world.clock), SqlBacklog(world.database))
+    elsewhere = Forest(world.database, Call("elsewhere"), Limits(), world.clock)
+    world.forest.grow(": a b")
+    elsewhere.grow(": x")
+    world.later(days=6)
+    world.forest.relabel("a", "new")
+    assert world.pass_over().forgotten_tree_changes == 0
+    world.later(days=2)
+    assert world.pass_over().forgotten_tree_changes == 3
+    assert world.rows("tree_change") == 1
+    with pytest.raises(BelowTrimFloor) as caught:
+        rules.begin(world.call, 1)
+    assert caught.value.details == {"floor_position": "2"}
+    (change,) = rules.news(world.call, rules.begin(world.call, 2)).changes
+    assert (change.position, change.kind, change.node_id) == (3, ChangeKind.UPDATED, "a")
+    # A watch that is open when it happens is told too.
+    world.later(days=8)
+    assert world.pass_over().forgotten_tree_changes == 1
+    with pytest.raises(BelowTrimFloor):
+        rules.news(world.call, 2)
+    assert rules.begin(world.call, None) == rules.begin(world.call, 3) == 3
+    world.forest.create("c")
+    (change,) = rules.news(world.call, 3).changes
+    assert (change.position, change.node_id) == (4, "c")
+
+
+def test_changes_of_the_forest_may_be_kept_for_ever(world: World) -> None:
+    world.forest.grow(": a b")
+    world.later(days=10_000)
+    kept = Sweep(world.database, replace(Limits(), tree_change_days=0), world.clock)
+    assert kept.run(Call("")).forgotten_tree_changes == 0
+    assert world.rows("tree_change") == 2

@@ -15,7 +15,7 @@ from ramet_server.domain.clock import Clock
 from tree_service.rules.ports import Store, UnitOfWork
 from tree_service.rules.ranks import enlarge
 from tree_service.rules.showing import settled
-from tree_service.rules.values import Waiting
+from tree_service.rules.values import ChangeKind, Waiting
 
 _KEPT = timedelta(days=7)
 
@@ -74,5 +74,6 @@ def _put_back(node_id: str, now: datetime, unit: UnitOfWork) -> bool:
             # Its session is gone again.
             return False
         enlarge(unit, node.parent_id, 1)
+        unit.changes.tell(ChangeKind.CREATED, [node_id])
     unit.swept.forget(node_id)
     return back

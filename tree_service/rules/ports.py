@@ -8,13 +8,16 @@ from ramet_server.domain.call import Call
 from ramet_server.domain.idempotency import RequestLog
 from ramet_server.domain.idempotency import Store as UnitStore
 from tree_service.rules.values import (
+    ChangeKind,
     Config,
+    Extent,
     ForestKey,
     ForestRow,
     Node,
     NodeFilter,
     Ref,
     SessionRemoval,
+    TreeChange,
     Waiting,
 )
 
@@ -58,8 +61,12 @@ class Nodes(Protocol):
         """Stores all of a node but its child_count, which only ``add_children`` changes."""
         ...
 
-    def settle(self, node_id: str) -> None:
-        """Makes the node visible for good."""
+    def waiting(self, node_ids: Sequence[str]) -> Mapping[str, bool]:
+        """Tells of those of these nodes that still await their content whether a reader sees them, as it has come."""
+        ...
+
+    def settle(self, node_ids: Sequence[str]) -> None:
+        """Makes nodes visible for good."""
         ...
 
     def touch(self, node_ids: Collection[str], now: datetime) -> None:
@@ -195,6 +202,26 @@ class Swept(Protocol):
         ...
 
 
+class Changes(Protocol):
+    """What became of the nodes that readers see, for those who watch."""
+
+    def tell(self, kind: ChangeKind, node_ids: Sequence[str]) -> None:
+        """Writes down changes, one for each node in this order; the space is locked."""
+        ...
+
+    def after(self, position: int, limit: int) -> list[TreeChange]:
+        """Returns the first changes behind a position."""
+        ...
+
+    def extent(self) -> Extent:
+        """Returns which changes are kept."""
+        ...
+
+    def forget(self, through: int) -> int:
+        """Removes the changes up to a position, and raises the floor to it; returns how many. The space is locked."""
+        ...
+
+
 class UnitOfWork(Protocol):
     """One transaction over the forest of one space."""
 
@@ -238,6 +265,11 @@ class UnitOfWork(Protocol):
         """The swept nodes."""
         ...
 
+    @property
+    def changes(self) -> Changes:
+        """The changes."""
+        ...
+
 
 class Store(UnitStore[UnitOfWork], Protocol):
     """Opens units of work in the space of a call."""
@@ -256,4 +288,16 @@ class Backlog(Protocol):
 
     def finish(self, call: Call, removal: SessionRemoval) -> None:
         """Forgets a removal; a newer request for the same session stays."""
+        ...
+
+    def arrived(self, call: Call, space_ids: Collection[str], limit: int) -> list[Waiting]:
+        """Returns nodes of these spaces that await their content although it has come."""
+        ...
+
+    def extents(self, call: Call, space_ids: Collection[str]) -> Mapping[str, Extent]:
+        """Returns which changes of these spaces are kept; without spaces that never had a node."""
+        ...
+
+    def old_changes(self, call: Call, before: datetime, limit: int) -> Mapping[str, int]:
+        """Returns of each space with changes from before that moment the last of the first ones."""
         ...

@@ -11,6 +11,7 @@ from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from tree_service.rules.ports import UnitOfWork
+from tree_service.store.changes import SqlChanges
 from tree_service.store.configs import SqlConfigs
 from tree_service.store.lines import SqlLines
 from tree_service.store.nodes import SqlNodes
@@ -36,6 +37,7 @@ class TreeUnit:
         self.configs = SqlConfigs(connection, space)
         self.removals = SqlRemovals(connection, space)
         self.swept = SqlSwept(connection, space)
+        self.changes = SqlChanges(connection, space, self.space, clock)
 
 
 class TreeStore:

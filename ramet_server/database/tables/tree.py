@@ -86,6 +86,19 @@ swept_node = Table(
     **TABLE_OPTIONS,
 )
 
+tree_change = Table(
+    "tree_change",
+    metadata,
+    Column("space_id", Id, primary_key=True),
+    Column("position", Count, primary_key=True, autoincrement=False, comment="given under the lock of the space"),
+    Column("kind", Word, nullable=False, comment="CREATED, UPDATED, MOVED or DELETED"),
+    Column("node_id", Id, nullable=False),
+    Column("changed_at", UtcDateTime, nullable=False),
+    Index("tree_change_by_age", "changed_at"),
+    comment="What became of the nodes that readers see, for some days, in the order of commits.",
+    **TABLE_OPTIONS,
+)
+
 # A view over `session`, made by the first migration: all that the tree may read of sessions.
 session_summary = table(
     "session_summary",

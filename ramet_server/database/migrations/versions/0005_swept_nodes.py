@@ -5,8 +5,8 @@ from sqlalchemy import Column, Index
 from ramet_server.database.migrations.repeatable import create_table
 from ramet_server.database.tables.types import Count, Id, Label, LongText, UtcDateTime
 
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 
 
 def upgrade() -> None:

@@ -69,7 +69,7 @@ class Transaction:
         self._share = share
         self._operations = 0
         self._bytes = 0
-        self._id = new_id()
+        self.transaction_id = new_id()
         """Tells its own commit from that of another stream under the same request_id."""
         self._request_id = ""
         self._body = hashlib.sha256()
@@ -77,13 +77,15 @@ class Transaction:
         self._own: dict[str, OwnWrites] = {}
         self._written: list[_Written] = []
 
-    def begin(self, call: Call, request_id: str) -> bool:
-        """Takes the transaction's id; tells whether one of this id was committed before."""
+    def begin(self, call: Call, request_id: str) -> str:
+        """Takes the transaction's id; returns that of the stream that was committed under it before, or nothing."""
         self._request_id = check_id(request_id, "request_id")
         logged = self._store.read(call, lambda unit: unit.requests.find(request_id))
-        if logged is not None and logged.method != _METHOD:
+        if logged is None:
+            return ""
+        if logged.method != _METHOD:
             raise RequestIdReused("The request_id was used before with another body.", field="request_id")
-        return logged is not None
+        return text_in(logged.outcome, "transaction_id")
 
     def check_size(self, size: int) -> None:
         """Checks whether a step of so many bytes still fits, before anything is made of it."""
@@ -122,20 +124,20 @@ class Transaction:
             self._seen.note_page(row, done.answer)
         return done.answer
 
-    def commit(self, call: Call) -> bool:
+    def commit(self, call: Call) -> str:
         """Applies all writes if every answer still holds; raises TransactionConflict where one does not.
 
-        Tells whether another stream committed the same under the same request_id before: then nothing changes. With
-        other writes it is refused.
+        Returns the id of the stream whose writes are applied: another's, where it committed the same under the same
+        request_id before. With other writes it is refused.
         """
         if not self._written:
             self._store.snapshot(call, self._seen.check)
-            return False
+            return self.transaction_id
         mutation = Mutation(self._request_id, _METHOD, body_hash(_METHOD, self._body.digest()))
         sessions = {written.step.session_id for written in self._written}
         released: list[Released] = []
 
-        def work(unit: UnitOfWork) -> tuple[bool, Outcome]:
+        def work(unit: UnitOfWork) -> tuple[str, Outcome]:
             released.clear()
             self._seen.hold(unit, sessions, self._clock.now())
             for written in self._written:
@@ -143,15 +145,15 @@ class Transaction:
                 if done.answer != written.answer:
                     raise AssertionError("A step does the same again over the state that it was answered from.")
                 released.extend(done.released)
-            return False, {"transaction": self._id}
+            return self.transaction_id, {"transaction_id": self.transaction_id}
 
-        def replay(_: UnitOfWork, outcome: Outcome) -> bool:
+        def replay(_: UnitOfWork, outcome: Outcome) -> str:
             # Its own, where the connection was lost in COMMIT; then what that released is swept all the same.
-            return text_in(outcome, "transaction") != self._id
+            return text_in(outcome, "transaction_id")
 
-        repeated = once(self._store, call, mutation, work, replay)
-        self._erasure.sweep_released(call, () if repeated else released)
-        return repeated
+        committed = once(self._store, call, mutation, work, replay)
+        self._erasure.sweep_released(call, released if committed == self.transaction_id else ())
+        return committed
 
     def close(self) -> None:
         """Gives back what the transaction takes of the server."""

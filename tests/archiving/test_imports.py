@@ -121,6 +121,25 @@ def test_two_that_bring_one_session_do_not_mix(left: Home, come: Home) -> None:
     assert come.findings() == []
 
 
+def test_records_that_are_dropped_before_a_fork_of_them_has_come_are_missed(left: Home, come: Home) -> None:
+    left.storage.put("main", "u a u")
+    # With its line the session before it is whole, and others may change it.
+    left.storage.put("between", "u")
+    left.storage.fork("main", "child")
+    archive = left.export()
+    line_of_child = [line.get("id") for line in lines_of(archive)].index("child") + 1
+
+    def trim(number: int) -> None:
+        if number == line_of_child:
+            come.storage.trim("main", 0)
+
+    with pytest.raises(ArchiveError, match="dropped meanwhile") as caught:
+        come.take(archive, before_line=trim)
+    assert caught.value.line == line_of_child
+    assert come.session_ids() == ["between", "main"]
+    assert come.findings() == []
+
+
 def test_the_same_id_with_other_content_is_refused_with_its_line(left: Home, come: Home) -> None:
     archive = small(left)
     kinds = [line.get("kind") for line in lines_of(archive)]

@@ -1,7 +1,7 @@
 """Open transactions: what they may take, how long they may stay, and that nothing is left of one that ends."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,21 @@ def test_all_open_transactions_together_are_limited(database_url: str) -> None:
             transaction.put_memory("main", "z" * 70 * 1024)
             transaction.call.cancel()
         wait_until(lambda: reason_of(lambda: Transaction(storage)) is None, "what the cancelled one took is given back")
+
+
+def test_open_transactions_hold_neither_thread_nor_connection_nor_lock(database_url: str) -> None:
+    with serving(database_url, pool_size=1) as storage, ExitStack() as stack:
+        opened = [stack.enter_context(Transaction(storage)) for _ in range(20)]
+        for number, transaction in enumerate(opened):
+            transaction.get_session("main")
+            transaction.append("main", user("never"))
+            transaction.put_session(f"other-{number}", expected_version=0)
+        # All of them are open, and whoever writes the same goes on at once.
+        append(storage, "main", user("at once"))
+        put(storage, "other-1", expected_version=0)
+        for transaction in opened:
+            assert reason_of(transaction.commit) == "TRANSACTION_CONFLICT"
+        assert texts(storage, "main") == ["at once"]
 
 
 def test_each_of_many_writes_is_answered_over_those_before_it(database_url: str) -> None:

@@ -13,26 +13,29 @@ from tests.conformance.session.making import append, put_memory, texts, user
 from tests.conformance.session.transacting import Transaction
 
 
-def said(storage: SessionStorageStub, request_id: str, *words: str) -> bool:
-    """Append records in a transaction, one by one; tells whether another stream did that before."""
+def said(storage: SessionStorageStub, request_id: str, *words: str) -> tuple[str, str]:
+    """Append records in a transaction, one by one; its id, and that of the one whose writes are applied."""
     with Transaction(storage, request_id) as transaction:
         for word in words:
             transaction.append("main", user(word))
-        return transaction.commit()
+        return transaction.begun.transaction_id, transaction.commit()
 
 
 class TestTransactionRepeats:
     def test_a_commit_is_found_by_the_next_begin(self, storage: SessionStorageStub, session: str) -> None:
-        assert not said(storage, "once", "word")
+        own, committed = said(storage, "once", "word")
+        assert own == committed
         with Transaction(storage, "once") as again:
-            assert again.already_committed
+            assert again.already_committed == committed
+            assert again.begun.transaction_id not in ("", committed)
             # Reads go on, over what is committed.
             assert again.texts(session) == ["word"]
             again.commit()
 
     def test_the_same_writes_again_change_nothing(self, storage: SessionStorageStub, session: str) -> None:
-        assert not said(storage, "once", "one", "two")
-        assert said(storage, "once", "one", "two")
+        _, first = said(storage, "once", "one", "two")
+        _, second = said(storage, "once", "one", "two")
+        assert second == first
         assert texts(storage, session) == ["one", "two"]
 
     def test_other_writes_are_refused(self, storage: SessionStorageStub, session: str) -> None:
@@ -43,11 +46,11 @@ class TestTransactionRepeats:
         assert texts(storage, session) == ["one", "two"]
 
     def test_other_reads_are_no_other_writes(self, storage: SessionStorageStub, session: str) -> None:
-        said(storage, "once", "one")
+        _, committed = said(storage, "once", "one")
         with Transaction(storage, "once") as again:
             again.get_memory(session)
             again.append(session, user("one"))
-            assert again.commit()
+            assert again.commit() == committed
         assert texts(storage, session) == ["one"]
 
     def test_a_transaction_that_failed_is_not_remembered(self, storage: SessionStorageStub, session: str) -> None:
@@ -56,7 +59,8 @@ class TestTransactionRepeats:
             put_memory(storage, session, "theirs")
             with refused(grpc.StatusCode.ABORTED, "TRANSACTION_CONFLICT"):
                 transaction.commit()
-        assert not said(storage, "tried", "now")
+        own, committed = said(storage, "tried", "now")
+        assert own == committed
         assert texts(storage, session) == ["now"]
 
     def test_a_transaction_that_only_read_is_not_remembered(self, storage: SessionStorageStub, session: str) -> None:
@@ -87,9 +91,9 @@ class TestTransactionRepeats:
             made.append(transaction.step(put_session=put).session.id)
             transaction.append(session, user("once"))
         with ThreadPoolExecutor(len(transactions)) as threads:
-            already = list(threads.map(lambda transaction: transaction.commit(), transactions))
-        assert sorted(already) == [False] + [True] * 5
+            (committed,) = set(threads.map(lambda transaction: transaction.commit(), transactions))
         assert texts(storage, session) == ["once"]
         # The answers of the one that was committed hold.
+        place = [transaction.begun.transaction_id for transaction in transactions].index(committed)
         found = storage.BatchGetSessions(pb.BatchGetSessionsRequest(session_ids=made))
-        assert [each.id for each in found.sessions] == [made[already.index(False)]]
+        assert [each.id for each in found.sessions] == [made[place]]

@@ -35,6 +35,11 @@ class BlockingTransaction:
         return self._begun().request_id
 
     @property
+    def transaction_id(self) -> str:
+        """The id that the server gave it when it began: each has its own, also of those with one request id."""
+        return self._begun().transaction_id
+
+    @property
     def outcome_unknown(self) -> bool:
         """Whether the reply to the commit was lost and no server knew of it: it may still take effect."""
         return self._made is not None and self._made.outcome_unknown
@@ -87,7 +92,7 @@ def run_blocking(
                 value = fn(transaction)
         except RametError as error:
             if transaction.outcome_unknown:
-                reruns.lost(value)
+                reruns.lost(transaction.transaction_id, value)
             try:
                 pause_s = reruns.pause_after(error)
             except Found as found:

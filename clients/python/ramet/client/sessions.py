@@ -219,7 +219,7 @@ class SessionStorageClient(ContentMethods):
                     value = await fn(transaction)
             except RametError as error:
                 if transaction.outcome_unknown:
-                    reruns.lost(value)
+                    reruns.lost(transaction.transaction_id, value)
                 try:
                     pause_s = reruns.pause_after(error)
                 except Found as found:

@@ -1825,19 +1825,24 @@ class TransactBegun(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ALREADY_COMMITTED_FIELD_NUMBER: _builtins.int
-    already_committed: _builtins.bool
-    """Whether a transaction with this request_id was committed before: after a commit whose reply was lost, look here
-    before any step, and end the stream if so. Steps are answered all the same, over what is committed now.
+    TRANSACTION_ID_FIELD_NUMBER: _builtins.int
+    COMMITTED_TRANSACTION_ID_FIELD_NUMBER: _builtins.int
+    transaction_id: _builtins.str
+    """Made by the server, for this stream alone."""
+    committed_transaction_id: _builtins.str
+    """Not empty where a stream with this request_id was committed before: its transaction_id. After a commit whose reply
+    was lost, look here before any step, and end the stream if so. Steps are answered all the same, over what is
+    committed now.
     """
     def __init__(
         self,
         *,
-        already_committed: _builtins.bool = ...,
+        transaction_id: _builtins.str = ...,
+        committed_transaction_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_transaction_id", b"committed_transaction_id", "transaction_id", b"transaction_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1866,19 +1871,19 @@ class TransactCommitted(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ALREADY_COMMITTED_FIELD_NUMBER: _builtins.int
-    already_committed: _builtins.bool
-    """Whether another stream with this request_id and the same writes did that before: then the answers of that one hold
-    (seqs, versions, ids that the server made), and not those of this one.
+    TRANSACTION_ID_FIELD_NUMBER: _builtins.int
+    transaction_id: _builtins.str
+    """Whose writes they are: this stream's, or those of an earlier one with this request_id and the same writes. Then
+    the answers of that one hold (seqs, versions, ids that the server made), and not those of this one.
     """
     def __init__(
         self,
         *,
-        already_committed: _builtins.bool = ...,
+        transaction_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["transaction_id", b"transaction_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

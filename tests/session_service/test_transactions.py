@@ -13,6 +13,7 @@ from ramet_server.serving.settings import Settings
 from tests.conformance.refusing import reason_of, refused, too_large
 from tests.conformance.session.making import append, calling, get, put, texts, user, users
 from tests.conformance.session.transacting import Transaction, requests
+from tests.harness.muffle import Muffle
 from tests.harness.server import ServerProcess, running_server
 from tests.harness.waiting import wait_until
 
@@ -125,6 +126,27 @@ def test_open_transactions_hold_neither_thread_nor_connection_nor_lock(database_
         for transaction in opened:
             assert reason_of(transaction.commit) == "TRANSACTION_CONFLICT"
         assert texts(storage, "main") == ["at once"]
+
+
+def test_a_client_that_is_gone_leaves_nothing(sqlite_url: str) -> None:
+    settings = Settings(log_level="error", open_transaction_bytes=100 * 1024)
+    with (
+        running_server(sqlite_url, settings=settings) as address,
+        Muffle(address) as network,
+        grpc.insecure_channel(network.address) as far,
+        grpc.insecure_channel(address) as near,
+    ):
+        storage = SessionStorageStub(near)
+        put(storage, "main")
+        with Transaction(SessionStorageStub(far)) as transaction:
+            transaction.put_memory("main", "x" * 70 * 1024)
+            network.cut()
+            # Without an end of the stream, as when its process is killed.
+            wait_until(lambda: reason_of(lambda: Transaction(storage)) is None, "its room is given back")
+        with Transaction(storage) as transaction:
+            assert transaction.get_memory("main").version == 0
+            transaction.put_memory("main", "y" * 70 * 1024)
+            transaction.commit()
 
 
 def test_each_of_many_writes_is_answered_over_those_before_it(database_url: str) -> None:

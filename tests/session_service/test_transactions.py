@@ -36,18 +36,20 @@ def test_a_transaction_that_its_client_leaves_open_is_ended_with_the_limit(datab
     with serving(database_url, transaction_seconds=0.2) as storage:
         # One that never begins is no better than one that never commits.
         for request_id in ("left-open", None):
-            with Transaction(storage, request_id) as transaction:
+            with (
+                refused(grpc.StatusCode.ABORTED, "TRANSACTION_EXPIRED") as refusal,
+                Transaction(storage, request_id) as transaction,
+            ):
                 if request_id:
                     transaction.append("main", user())
-                with refused(grpc.StatusCode.ABORTED, "TRANSACTION_EXPIRED") as refusal:
-                    transaction.answer()
+                transaction.answer()
             assert refusal.metadata == {"limit": "0.2", "unit": "seconds"}
         assert texts(storage, "main") == []
         append(storage, "main", user("at once"))
 
 
 def test_a_client_that_does_not_read_is_ended_too(database_url: str) -> None:
-    with serving(database_url, transaction_seconds=1.0, open_transaction_bytes=24 * 1024) as storage:
+    with serving(database_url, transaction_seconds=2.0, open_transaction_bytes=24 * 1024) as storage:
         append(storage, "main", *(user("x" * _MIB) for _ in range(4)))
         with Transaction(storage) as deaf:
             for _ in range(20):

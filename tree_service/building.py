@@ -15,6 +15,7 @@ from tree_service.rules.archiving.leaving import LeavingNodes
 from tree_service.rules.configs import ConfigRules
 from tree_service.rules.deletions import DeletionRules
 from tree_service.rules.forest import ForestRules
+from tree_service.rules.latecomers import LatecomerRules
 from tree_service.rules.listing import ListingRules
 from tree_service.rules.moves import MoveRules
 from tree_service.rules.nodes import NodeRules
@@ -29,6 +30,7 @@ from tree_service.store import SqlBacklog, TreeStore
 from tree_service.store.archives import ArchiveTreeStore, ArchiveTreeUnit
 from tree_service.store.audit import SqlAudit
 from tree_service.store.changes import FOREST
+from tree_service.store.swept import SqlLatecomers
 from tree_service.store.units import TreeUnit
 from tree_service.watching import TreeWatches
 
@@ -75,6 +77,11 @@ def build_leaving(connection: Connection, space: str, limits: Limits, clock: Clo
 def build_verify(database: Database, limits: Limits, clock: Clock) -> VerifyRules:
     """Returns the service's part of a verification."""
     return VerifyRules(SqlVerifyStore[Audit](database, SqlAudit), limits, clock)
+
+
+def build_latecomers(database: Database, limits: Limits, clock: Clock) -> LatecomerRules:
+    """Returns what puts nodes back whose content came after they were swept."""
+    return LatecomerRules(TreeStore(database, limits, clock), SqlLatecomers(database), clock)
 
 
 def joining_units(clock: Clock, limits: Limits) -> Callable[[Connection, str], UnitOfWork]:

@@ -42,6 +42,8 @@ class Counts:
     """Nodes whose content had come, now visible for good."""
     deleted_nodes: int = 0
     """Nodes whose content never came."""
+    returned_nodes: int = 0
+    """Nodes that were deleted so, and whose content came after all."""
     deleted_sessions: int = 0
     """Sessions that went with their nodes, and that no caller had deleted."""
     expired_sessions: int = 0
@@ -101,6 +103,7 @@ class Sweep:
         self._limits = limits
         self._clock = clock
         self._tree = tree_service.build_sweep(database, limits, clock)
+        self._late = tree_service.build_latecomers(database, limits, clock)
         self._session = session_service.build_sweep(database, limits, clock)
         self._arriving = session_service.build_arriving(database, limits, clock)
         self._telemetry = telemetry.build_sweep(database, limits, clock)
@@ -111,6 +114,7 @@ class Sweep:
         """The steps in their order: what one leaves to erase, a later one finds."""
         return (
             Step("waiting nodes", self._waiting_nodes),
+            Step("content that came late", self._latecomers),
             Step("sessions of deleted nodes", self._sessions),
             Step("old sessions", self._old_sessions),
             Step("imports given up", self._arrivals),
@@ -144,6 +148,10 @@ class Sweep:
         swept = self._tree.waiting(call, _NODES)
         counts = Counts(settled_nodes=swept.settled, deleted_nodes=swept.deleted)
         return counts, swept.settled + swept.deleted >= _NODES
+
+    def _latecomers(self, call: Call) -> tuple[Counts, bool]:
+        returned, more = self._late.some(call, _NODES)
+        return Counts(returned_nodes=returned), more
 
     def _sessions(self, call: Call) -> tuple[Counts, bool]:
         removals = self._tree.pending_removals(call, _SESSIONS)

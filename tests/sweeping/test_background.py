@@ -124,6 +124,7 @@ def test_the_command_makes_one_pass_and_prints_counts(world: World, database_url
     assert done.stdout.splitlines() == [
         "settled_nodes=0",
         "deleted_nodes=1",
+        "returned_nodes=0",
         "deleted_sessions=1",
         "expired_sessions=0",
         "expired_nodes=0",

@@ -73,6 +73,8 @@ class NodeRules:
                 updated_at=now,
             )
             unit.nodes.insert(node, config)
+            # This one is what its maker wants, and not one that was swept before.
+            unit.swept.forget(node_id)
             if new.awaits_content and unit.nodes.find(node_id) is not None:
                 # It would be seen at once, whatever becomes of the content that its maker has still to write.
                 raise SessionExists("A session with this session_id exists already.", field="session_id")

@@ -182,6 +182,26 @@ class Removals(Protocol):
         ...
 
 
+class Swept(Protocol):
+    """Nodes that were swept while they awaited their content."""
+
+    def keep(self, node_id: str, now: datetime) -> None:
+        """Remembers a node that is about to go."""
+        ...
+
+    def find(self, node_id: str) -> Node | None:
+        """Returns a swept node as it was; its depth and index have no meaning any more."""
+        ...
+
+    def restore(self, node: Node) -> bool:
+        """Stores a node again, with its config, if its session exists; tells whether it did."""
+        ...
+
+    def forget(self, node_id: str) -> None:
+        """Forgets a swept node, if there is one."""
+        ...
+
+
 class Changes(Protocol):
     """What became of the nodes that readers see, for those who watch."""
 
@@ -238,6 +258,11 @@ class UnitOfWork(Protocol):
     @property
     def removals(self) -> Removals:
         """The sessions to remove."""
+        ...
+
+    @property
+    def swept(self) -> Swept:
+        """The swept nodes."""
         ...
 
     @property

@@ -74,6 +74,7 @@ class SweepRules:
                 swept += Swept(1, 0)
             else:
                 # It was never seen, so it has neither children nor refs.
+                unit.swept.keep(node.node_id, self._clock.now())
                 close_ranks(unit, node)
                 unit.nodes.delete([node.node_id])
                 swept += Swept(0, 1)

@@ -18,6 +18,7 @@ from tree_service.store.nodes import SqlNodes
 from tree_service.store.refs import SqlRefs
 from tree_service.store.removals import SqlRemovals
 from tree_service.store.spaces import SpaceMissing, SqlSpace, make_space
+from tree_service.store.swept import SqlSwept
 
 _SERVICE = "tree"
 
@@ -35,6 +36,7 @@ class TreeUnit:
         self.refs = SqlRefs(connection, space)
         self.configs = SqlConfigs(connection, space)
         self.removals = SqlRemovals(connection, space)
+        self.swept = SqlSwept(connection, space)
         self.changes = SqlChanges(connection, space, self.space, clock)
 
 

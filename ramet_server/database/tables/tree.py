@@ -67,6 +67,25 @@ session_removal = Table(
     **TABLE_OPTIONS,
 )
 
+swept_node = Table(
+    "swept_node",
+    metadata,
+    Column("space_id", Id, primary_key=True),
+    Column("node_id", Id, primary_key=True),
+    Column("parent_id", Id, comment="where it stood; NULL for a root"),
+    Column("label", Label, nullable=False),
+    Column("source_session_id", Id),
+    Column("config_version", Count, nullable=False),
+    Column("version", Count, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("swept_at", UtcDateTime, nullable=False),
+    Column("config_system_prompt", LongText),
+    Column("config_skills_json", LongText),
+    Index("swept_node_by_age", "swept_at"),
+    comment="Nodes whose content never came, for some days: if it comes after all, they come back.",
+    **TABLE_OPTIONS,
+)
+
 tree_change = Table(
     "tree_change",
     metadata,

@@ -47,6 +47,7 @@ async def test_the_forest_is_followed_from_where_it_was_read(client: ramet.Clien
     page = await client.tree.get_tree()
     watch = client.tree.watch_tree(after_position=page.position)
     assert await anext(watch) == TreeNews((), 1)
+    assert (await ramet.Orchestrator(client).read_tree()).position == 1
     await client.tree.create_session("b", parent_id="a", awaits_content=True)
     await client.sessions.put_session("b")
     await client.tree.move_node("b", parent_id=None)

@@ -128,7 +128,7 @@ class Orchestrator:
 
     async def read_tree(self, below: str | None = None) -> Forest:
         """Reads the forest, or one node and everything below it, and nests it."""
-        return await read_forest(self._client.tree.iter_tree(below), below)
+        return await read_forest(self._client.tree, below)
 
     async def put_insight(self, session_id: str, content: str, *, request_id: str | None = None) -> Slot:
         """Delivers an insight, which the session's next turn reads once; it replaces one that was not consumed."""

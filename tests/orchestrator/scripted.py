@@ -34,7 +34,7 @@ class Scripted:
                 line = await line
         if isinstance(line, Exception):
             raise line
-        return ModelReply(line) if isinstance(line, str) else line  # type: ignore[return-value] # as scripted
+        return ModelReply(line) if isinstance(line, str) else line
 
     @property
     def texts(self) -> list[list[tuple[str, str]]]:

@@ -189,7 +189,7 @@ def _checked_tools(tools: object) -> tuple[Tool, ...]:
     if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
         raise refused("tools", "must be a list of tools")
     listed = tuple(tools)
-    names = [of_kind(Tool, tool, f"tools[{place}]").name for place, tool in enumerate(listed)]
+    names: list[object] = [of_kind(Tool, tool, f"tools[{place}]").name for place, tool in enumerate(listed)]
     for place, name in enumerate(names):
         if not isinstance(name, str) or not name or name in names[:place]:
             raise refused(f"tools[{place}].name", "must be a text of its own")

@@ -21,12 +21,12 @@ from session_service.rules.spans import Released, Span
 from session_service.rules.verifying.ports import Owner, Range, Standing, Tally
 from session_service.store.spans import SqlSpans
 
-_S, _H, _R = session.c, history_span.c, record.c
+_S, _H, _R, _B = session.c, history_span.c, record.c, broken_group.c
 _OF_SESSIONS = {"session_tag": session_tag, "context_slot": context_slot}
-_OWNED = {"history_span": _H.owner_origin, "broken_group": broken_group.c.origin}
+_OWNED = {"history_span": _H.owner_origin, "broken_group": _B.origin}
 # What an import is bringing has spans, but no session yet, and not all of its records.
 _ARRIVING = select(arriving_session.c.origin)
-_STANDING = (_S.session_id, _S.origin, _S.head_seq, _S.floor_seq)
+_STANDING = (_S.session_id, _S.origin, _S.head_seq, _S.floor_seq, _S.open_group_json)
 
 
 class SqlAudit:
@@ -75,6 +75,15 @@ class SqlAudit:
         """Stores another head; the state of its last tool-call group is forgotten."""
         # "?": only the history can tell.
         self._update(session_id, head_seq=head_seq, open_group_json="?")
+
+    def forget_groups(self, session_id: str) -> None:
+        """Forgets the state of the last tool-call groups."""
+        self._update(session_id, open_group_json="?")
+
+    def unmark(self, owner: str, seqs: Sequence[int]) -> None:
+        """Removes some marks of broken groups."""
+        for seq in seqs:
+            self._connection.execute(delete(broken_group).where(_B.origin == owner, _B.seq == seq))
 
     def set_floor(self, session_id: str, floor_seq: int) -> None:
         """Stores another floor."""
@@ -178,7 +187,7 @@ class SqlAudit:
 
     def delete_marks(self, owner: str) -> None:
         """Removes all marks of broken groups of an owner."""
-        self._connection.execute(delete(broken_group).where(broken_group.c.origin == owner))
+        self._connection.execute(delete(broken_group).where(_B.origin == owner))
 
     def _standings(self, rows: Sequence[Any]) -> list[Standing]:
         origins = [row.origin for row in rows]
@@ -190,6 +199,10 @@ class SqlAudit:
         wanted = select(_H.owner_origin, _H.origin, _H.first_seq, _H.last_seq).where(_H.owner_origin.in_(origins))
         for row in self._connection.execute(wanted.order_by(_H.owner_origin, _H.first_seq)):
             shown.setdefault(row.owner_origin, []).append(Span(row.origin, row.first_seq, row.last_seq))
+        marks: dict[str, list[int]] = {}
+        marked = select(_B.origin, _B.seq).where(_B.origin.in_(origins)).order_by(_B.origin, _B.seq)
+        for origin, seq in self._connection.execute(marked):
+            marks.setdefault(origin, []).append(seq)
         return [
             Standing(
                 row.session_id,
@@ -198,6 +211,8 @@ class SqlAudit:
                 row.floor_seq,
                 shown.get(row.origin, ()),
                 last_seqs.get(row.origin, 0),
+                row.open_group_json,
+                marks.get(row.origin, ()),
             )
             for row in rows
         ]

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tests.model.forest_read_rules import ForestReadRules
 from tests.model.read_rules import ReadRules
-from tests.model.record_rules import RecordRules
 from tests.model.repeat_rules import RepeatRules
 from tests.model.session_rules import SessionRules
+from tests.model.transaction_rules import TransactionRules
 
 _EXAMPLES = int(os.environ.get("RAMET_MODEL_EXAMPLES", "20"))
 _SEARCH = os.environ.get("RAMET_MODEL_SEARCH") == "1"
@@ -30,7 +30,7 @@ SETTINGS = settings(
 """About a minute on each backend. RAMET_MODEL_EXAMPLES sets how many runs of up to 40 steps each machine makes."""
 
 
-class Conversations(SessionRules, RecordRules, ReadRules, RepeatRules):
+class Conversations(SessionRules, TransactionRules, ReadRules, RepeatRules):
     """SessionStorage over one space."""
 
 
@@ -38,7 +38,7 @@ class Trees(ForestReadRules, RepeatRules):
     """SessionTree over one space, used alone."""
 
 
-class Both(SessionRules, RecordRules, ReadRules, ForestReadRules, RepeatRules):
+class Both(SessionRules, TransactionRules, ReadRules, ForestReadRules, RepeatRules):
     """Both contracts over one space."""
 
     def check_everything(self) -> None:

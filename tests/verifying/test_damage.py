@@ -112,6 +112,24 @@ def a_floor_above_what_is_shown(world: World) -> str:
     return "main"
 
 
+@damage("SESSION_GROUPS", may_differ=["session"])
+def open_groups_of_records_that_are_not_shown(world: World) -> str:
+    world.change(T["session"], session("main"), open_group_json='[[[3],["x"]]]')
+    return "main"
+
+
+@damage("SESSION_GROUPS", may_differ=["session"])
+def open_groups_that_cannot_be_read(world: World) -> str:
+    world.change(T["session"], session("main"), open_group_json="{")
+    return "main"
+
+
+@damage("SESSION_MARKS")
+def a_mark_of_a_record_that_is_not_shown(world: World) -> str:
+    world.add(T["broken_group"], origin=world.origin("main"), seq=1)
+    return "main"
+
+
 @damage("RECORD_MISSING", left=True)
 def a_record_that_is_gone(world: World) -> str:
     origin = world.origin("main")

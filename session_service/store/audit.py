@@ -28,6 +28,9 @@ _OWNED = {"history_span": _H.owner_origin, "broken_group": _B.origin}
 _ARRIVING = select(arriving_session.c.origin)
 _STANDING = (_S.session_id, _S.origin, _S.head_seq, _S.floor_seq, _S.open_group_json)
 
+_SPANS_AT_ONCE = 20_000
+"""A session at the end of a long chain of forks has a span of each."""
+
 
 class SqlAudit:
     """All that is looked at; implements ``rules.verifying.ports.Audit``."""
@@ -48,7 +51,8 @@ class SqlAudit:
     def sessions(self, after_id: str, limit: int) -> list[Standing]:
         """Returns the next sessions by id."""
         wanted = select(*_STANDING).where(_S.space_id == self._space, _S.session_id > after_id)
-        return self._standings(self._connection.execute(wanted.order_by(_S.session_id).limit(limit)).all())
+        rows = self._connection.execute(wanted.order_by(_S.session_id).limit(limit)).all()
+        return self._standings(self._fitting(rows))
 
     def lock_session(self, session_id: str) -> Standing | None:
         """Returns a session; every other writer waits until this unit ends."""
@@ -188,6 +192,18 @@ class SqlAudit:
     def delete_marks(self, owner: str) -> None:
         """Removes all marks of broken groups of an owner."""
         self._connection.execute(delete(broken_group).where(_B.origin == owner))
+
+    def _fitting(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """Returns as many of the first sessions as may be in memory with all their spans, and one at least."""
+        origins = [row.origin for row in rows]
+        wanted = select(_H.owner_origin, func.count()).where(_H.owner_origin.in_(origins)).group_by(_H.owner_origin)
+        counts = {row[0]: row[1] for row in self._connection.execute(wanted)} if origins else {}
+        room = _SPANS_AT_ONCE
+        for place, origin in enumerate(origins):
+            room -= counts.get(origin, 0)
+            if room < 0:
+                return rows[: max(place, 1)]
+        return rows
 
     def _standings(self, rows: Sequence[Any]) -> list[Standing]:
         origins = [row.origin for row in rows]

@@ -55,7 +55,7 @@ class Audit(Protocol):
         ...
 
     def sessions(self, after_id: str, limit: int) -> list[Standing]:
-        """Returns the next sessions by id."""
+        """Returns the next sessions by id, fewer where they have many spans; none only behind the last."""
         ...
 
     def lock_session(self, session_id: str) -> Standing | None:

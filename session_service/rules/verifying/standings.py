@@ -30,7 +30,7 @@ class StandingCheck:
         """Looks at the next sessions."""
         found = unit.sessions(after[0] if after else "", _AT_ONCE)
         flaws = [flaw for each in found for flaw in self._look(each)]
-        return Page(flaws, (found[-1].session_id,) if len(found) == _AT_ONCE else None)
+        return Page(flaws, (found[-1].session_id,) if found else None)
 
     def again(self, unit: Audit, finding: Finding) -> Sequence[Flaw[Audit]]:
         """Looks at one session, locked."""

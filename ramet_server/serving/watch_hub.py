@@ -22,7 +22,11 @@ _KEYS_PER_QUERY = 500
 """MariaDB turns a list of 1,000 values and more into a join."""
 
 _READS_AT_ONCE = 2
-"""Watchers that read at once, however many are woken; the other threads are left to calls."""
+"""Watchers that read at once, however many are woken; the other threads are left to calls.
+
+The turns also pace the sending, and who waits for one reads more at once. Measured with a thousand watchers of one
+forest: one reading shared by all told them no sooner, and held up other calls some ten times as long.
+"""
 
 Stand = Hashable
 """Where something that is watched stands; whoever saw another one has something to read."""

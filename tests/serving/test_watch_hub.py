@@ -88,6 +88,23 @@ async def test_what_is_committed_here_is_told_without_a_look(workers: Workers, t
     await watch.aclose()
 
 
+async def test_what_moves_while_it_is_read_is_not_taken_for_seen(workers: Workers, thing: Thing) -> None:
+    hub = WatchHub(thing.stands, NEVER_S)
+    reader = Reader(thing)
+
+    def step() -> Step[int]:
+        found = reader.step()
+        if thing.number < 3:
+            thing.number += 1
+            hub.moved("k")
+        return found
+
+    watch = hub.follow("k", workers, step)
+    async with asyncio.timeout(30):
+        assert [await anext(watch) for _ in range(4)] == [0, 1, 2, 3]
+    await watch.aclose()
+
+
 async def test_what_is_committed_elsewhere_is_found_by_one_look_for_all(workers: Workers, thing: Thing) -> None:
     hub = WatchHub(thing.stands, SOON_S)
     watches = [hub.follow(f"k{n}", workers, Reader(thing).step) for n in range(40)]

@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
+from ramet.session.v1 import session_pb2
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
 from ramet.tree.v1.tree_pb2_grpc import SessionTreeStub
 from ramet_server.serving.settings import Settings
@@ -131,6 +132,11 @@ def test_what_a_server_commits_itself_is_told_without_waiting_for_a_look(
             for number in range(5):
                 storing.append(storage, "main", storing.user(f"r{number}"))
                 assert records.read().records[0].content == f"r{number}"
+            begin = session_pb2.TransactBegin(request_id="t")
+            append = session_pb2.AppendRecordsRequest(session_id="main", records=[storing.user("by transaction")])
+            steps = [{"begin": begin}, {"append_records": append}, {"commit": session_pb2.TransactCommit()}]
+            list(storage.Transact(iter([session_pb2.TransactRequest(**step) for step in steps])))  # type: ignore[arg-type]  # each has one step
+            assert records.read().records[0].content == "by transaction"
             storing.rewind(storage, "main", 2)
             assert records.read().rewound_to_seq == 2
             growing.create(tree, "b", "a")

@@ -96,7 +96,7 @@ def test_python_programs(made: ServerProcess, tmp_path: Path) -> None:
         script = tmp_path / "readme.py"
         script.write_text(program.text.replace(ADDRESS, made.address))
         told.append(_run(f"{shlex.quote(str(ROOT / '.venv/bin/python'))} {script}"))
-    assert told == ["Be brief. 2 The user likes botany.\n", "8\n", "6 0 0 0\n"]
+    assert told == ["Be brief. 2 The user likes botany.\n", "It is 3.\n", "8\n", "6 0 0 0\n"]
 
 
 @pytest.mark.mariadb

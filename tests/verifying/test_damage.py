@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from ramet_server.domain.findings import Outcome
@@ -67,3 +70,10 @@ def test_many_spans_are_looked_at_in_parts(world: World, monkeypatch: pytest.Mon
         ("SESSION_FLOOR", about)
     ]
     assert len(world.verify()) == 2
+
+
+def test_every_code_that_is_documented_is_tried() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "verify.md").read_text(encoding="utf-8")
+    table = page.partition("| Code |")[2]
+    documented = {code for line in table.splitlines() for code in re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", line[:80])}
+    assert documented - {"RAMET_AWAIT_CONTENT_SECONDS"} == {planted.code for planted in DAMAGES}

@@ -39,7 +39,7 @@ STAY = {
     # Once only, and how far producers are.
     *("request_log", "telemetry_event", "telemetry_producer"),
     # What is under way.
-    *("arriving_session", "released_span", "deleted_session", "session_removal"),
+    *("arriving_session", "released_span", "deleted_session", "session_removal", "swept_node"),
     # What those who watch were told, and the row that orders it.
     *("space", "tree_change"),
 }

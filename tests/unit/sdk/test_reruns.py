@@ -3,7 +3,7 @@
 import grpc
 import pytest
 
-from ramet.client.errors import Aborted, AlreadyCommitted, AlreadyExists, RametError, Unavailable
+from ramet.client.errors import Aborted, AlreadyCommitted, AlreadyExists, InvalidArgument, RametError, Unavailable
 from ramet.client.reruns import Found, Reruns
 
 
@@ -65,5 +65,5 @@ def test_what_somebody_else_committed_under_the_id_is_not_taken_for_an_own_run()
 def test_all_runs_share_one_request_id() -> None:
     assert Reruns[int](1, "mine").request_id == "mine"
     assert Reruns[int](1, None).request_id
-    with pytest.raises(ValueError, match="attempts"):
+    with pytest.raises(InvalidArgument, match="attempts"):
         Reruns[int](0, None)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
+from ramet.client.arguments import refused
 from ramet.client.errors import RametError
 from ramet.client.loop_thread import LoopThread, blocking, iterating
 from ramet.client.reruns import Found, Reruns
@@ -85,6 +86,8 @@ def run_blocking(
     make: Callable[[str], BlockingTransaction], fn: Callable[[BlockingTransaction], T], reruns: Reruns[T]
 ) -> T:
     """Runs a function in transactions until one is committed; see :meth:`SessionStorageClient.run_in_transaction`."""
+    if not callable(fn):
+        raise refused("fn", "must be a function of a transaction")
     while True:
         transaction = make(reruns.request_id)
         try:

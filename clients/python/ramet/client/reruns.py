@@ -3,6 +3,7 @@
 import random
 from typing import Generic, TypeVar
 
+from ramet.client.arguments import of_kind, refused, text
 from ramet.client.calls import new_request_id
 from ramet.client.errors import AlreadyCommitted, RametError
 
@@ -27,9 +28,9 @@ class Reruns(Generic[T]):
     """The runs of one function, all under one request id: so at most one of them takes effect."""
 
     def __init__(self, attempts: int, request_id: str | None) -> None:
-        if attempts < 1:
-            raise ValueError("attempts must be 1 or more")
-        self.request_id = request_id or new_request_id()
+        if of_kind(int, attempts, "attempts") < 1:
+            raise refused("attempts", "must be 1 or more")
+        self.request_id = new_request_id() if request_id is None else text(request_id, "request_id")
         self._attempts = attempts
         self._made = 0
         self._lost: dict[str, T] = {}

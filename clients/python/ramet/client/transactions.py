@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 
+from ramet.client.arguments import text
 from ramet.client.calls import Caller, new_request_id
 from ramet.client.content import ContentMethods
 from ramet.client.errors import AlreadyCommitted, Cancelled, DeadlineExceeded, RametError, Unavailable
@@ -28,7 +29,7 @@ class Transaction:
     """
 
     def __init__(self, stub: Any, caller: Caller, request_id: str | None) -> None:
-        self.request_id = request_id or new_request_id()
+        self.request_id = new_request_id() if request_id is None else text(request_id, "request_id")
         """The id under which the commit is found again."""
         self.transaction_id = ""
         """The id that the server gave it when it began: each has its own, also of those with one request id."""

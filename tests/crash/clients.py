@@ -72,7 +72,7 @@ class BusyClient:
         request_id = f"{self._name}-{self._number}"
         while True:
             try:
-                await self._client.sessions.run_in_transaction(both, request_id=request_id)
+                await self._client.sessions.run_in_transaction(both, attempts=1000, request_id=request_id)
             except ramet.AlreadyCommitted:
                 break
             except ramet.RametError as error:

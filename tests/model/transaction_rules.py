@@ -44,7 +44,7 @@ class TransactionRules(RecordRules):
             if session is None or session.archived:
                 fault = "SESSION_NOT_FOUND" if session is None else "SESSION_ARCHIVED"
                 assert reason_of(lambda: transaction.append(written, *history)) == fault
-                self.check_sessions(read, written)
+                self.check_sessions(*{read, written})
                 return
             appended = transaction.append(written, *history, turn_delta=1)
             listed = transaction.page(written, page_size=1000)

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import os
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,8 @@ import pytest
 import ramet
 from tests.crash.clients import COUNTED, BusyClient, seen_in
 from tests.crash.histories import History, faults
-from tests.harness.server import PROGRAM, ServerProcess
+from tests.crash.verified import assert_verified
+from tests.harness.server import ServerProcess
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -57,7 +57,7 @@ async def test_every_acknowledged_write_is_there_once_whatever_was_killed(tmp_pa
     assert found == []
     assert count.content == str(history.counted)
     assert sorted(roots) == sorted((*SESSIONS, COUNTED))
-    _verify(database_url)
+    assert_verified(database_url)
 
 
 async def _kill_in_turn(
@@ -83,11 +83,3 @@ def _server(folder: Path, database_url: str, address: str) -> ServerProcess:
     return ServerProcess(
         folder, {"RAMET_DATABASE_URL": database_url, "RAMET_LISTEN": address, "RAMET_SWEEP_SECONDS": "1"}
     )
-
-
-def _verify(database_url: str) -> None:
-    """Asserts that the program finds nothing wrong with the database."""
-    done = subprocess.run(
-        [PROGRAM, "verify", "--database-url", database_url], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,9 +1,11 @@
 """A server that dies in the midst of an operation leaves nothing half-made, and the operation goes on afterwards.
 
-Meanwhile another server over the same database serves a client that writes without end.
+Meanwhile another server over the same database serves a client that writes without end. Each step is taken, or with
+``CRASH_EVERY`` at 3 each third one, which takes a third of the time.
 """
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from tests.harness.server import ServerProcess
 pytestmark = pytest.mark.timeout(900)
 
 SESSIONS = ("one", "two")
+EVERY = int(os.environ.get("CRASH_EVERY", "1"))
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
@@ -31,7 +34,7 @@ async def test_each_step_can_be_the_last(operation: Operation, database_url: str
             # It rests now and then, for its processor is that of the servers that die.
             loading = asyncio.create_task(BusyClient("load", client, SESSIONS, history, 0.05).run(over))
             try:
-                cuts = await kill_at_each_step(operation, database_url, tmp_path)
+                cuts = await kill_at_each_step(operation, database_url, tmp_path, EVERY)
             finally:
                 over.set()
             await loading
@@ -42,6 +45,7 @@ async def test_each_step_can_be_the_last(operation: Operation, database_url: str
         f" {left.count('between')} between, {left.count('after')} after;"
         f" {history.acknowledged} acknowledged writes beside"
     )
-    assert {"before", "after"} <= set(left)
+    # The last step of some operations is the only one that leaves all of it.
+    assert ({"before", "after"} if EVERY == 1 else {"before"}) <= set(left)
     assert faults(history, final) == []
     assert_verified(database_url)

@@ -43,9 +43,7 @@ async def test_two_sessions_whose_tools_send_to_each_other_do_not_wait_forever(o
 
         return Runtime(llm=model(calls(("ask", "{}")), "done"), tools=[tool("ask", ask)])
 
-    turns = [
-        asyncio.create_task(orchestrator.session(roots[at].id, runtime=other(at)).send("go")) for at in range(2)
-    ]
+    turns = [asyncio.create_task(orchestrator.session(roots[at].id, runtime=other(at)).send("go")) for at in range(2)]
     for gate in gates:
         await gate.is_reached()
     for gate in gates:

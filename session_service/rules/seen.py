@@ -55,12 +55,19 @@ class Seen:
                 raise _conflict(step.session_id, slot.value, seen.slots[slot], version)
 
     def note_page(self, row: Session, page: RecordPage) -> None:
-        """Notes the part of a page that is committed history."""
+        """Notes the part of a page that is committed history.
+
+        Raises TransactionConflict where it tells of a record as erased that an earlier page told whole.
+        """
         seqs = [record.seq for record in page.records if record.seq <= row.head_seq]
         if seqs:
             seen = self._sessions[row.session_id]
+            erased = {record.seq for record in page.records if record.erased_at is not None} - seen.erased
+            for seq in sorted(erased):
+                if any(first <= seq <= last for first, last in seen.listed):
+                    raise _conflict(row.session_id, "record", seq, "erased")
             seen.listed.append((min(seqs), max(seqs)))
-            seen.erased.update(record.seq for record in page.records if record.erased_at is not None)
+            seen.erased |= erased
 
     def hold(self, unit: UnitOfWork, written: Collection[str], now: datetime) -> None:
         """Locks all that was seen until the unit ends; raises TransactionConflict where some of it has moved.

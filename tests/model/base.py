@@ -81,6 +81,8 @@ class Surroundings:
     """The server under test."""
 
     channel: grpc.Channel
+    address: str
+    """Where it listens, for an SDK."""
     rows: Callable[[], Counter[str]]
     """Counts the rows of each table of its database."""
     wrong: Callable[[str], Sequence[object]]

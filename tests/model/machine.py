@@ -7,6 +7,8 @@ import os
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.model.forest_read_rules import ForestReadRules
+from tests.model.merge_rules import MergeRules
+from tests.model.open_transaction_rules import OpenTransactionRules
 from tests.model.read_rules import ReadRules
 from tests.model.repeat_rules import RepeatRules
 from tests.model.session_rules import SessionRules
@@ -35,11 +37,24 @@ class Conversations(SessionRules, TransactionRules, ReadRules, WatchRules, Repea
     """SessionStorage over one space."""
 
 
+class Transactions(OpenTransactionRules, ReadRules):
+    """Transactions that stay open over the sessions of one space."""
+
+
 class Trees(ForestReadRules, TreeWatchRules, RepeatRules):
     """SessionTree over one space, used alone."""
 
 
-class Both(SessionRules, TransactionRules, ReadRules, WatchRules, ForestReadRules, TreeWatchRules, RepeatRules):
+class Both(
+    SessionRules,
+    TransactionRules,
+    ReadRules,
+    WatchRules,
+    ForestReadRules,
+    TreeWatchRules,
+    MergeRules,
+    RepeatRules,
+):
     """Both contracts over one space."""
 
     def check_everything(self) -> None:

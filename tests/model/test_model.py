@@ -14,7 +14,7 @@ from ramet_server.domain.limits import Limits
 from ramet_server.verifying import Verification
 from tests.harness.server import running_server
 from tests.model.base import Base, Surroundings
-from tests.model.machine import SETTINGS, Both, Conversations, Trees
+from tests.model.machine import SETTINGS, Both, Conversations, Transactions, Trees
 from tests.model.stored import row_counter
 
 
@@ -29,15 +29,16 @@ def surroundings(database_url: str) -> Iterator[Surroundings]:
         verification = Verification(database, Limits(), SystemClock())
         yield Surroundings(
             channel,
+            address,
             row_counter(database.engine),
             lambda space: list(verification.run(Call(""), space=space)),
         )
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", [Conversations, Trees, Both])
+@pytest.mark.parametrize("kind", [Conversations, Transactions, Trees, Both])
 def test_the_services_do_as_the_model_does(surroundings: Surroundings, kind: type[Base]) -> None:
-    class Machine(kind):  # type: ignore[valid-type,misc]  # one of three classes
+    class Machine(kind):  # type: ignore[valid-type,misc]  # one of the classes
         """The kind, in these surroundings."""
 
     Machine.surroundings = surroundings

@@ -174,6 +174,20 @@ class TestTransactionConflicts:
         assert refusal.metadata == {"session_id": session_id, **names}
         assert texts(storage, "mine") == []
 
+    def test_another_page_does_not_make_up_for_a_record_erased_since_it_was_told(
+        self, storage: SessionStorageStub
+    ) -> None:
+        with Transaction(storage) as transaction:
+            transaction.page("main", page_size=2)
+            transaction.append("mine", user("never"))
+            storage.EraseRecord(pb.EraseRecordRequest(session_id="main", seq=1))
+            with refused(grpc.StatusCode.ABORTED, "TRANSACTION_CONFLICT") as refusal:
+                transaction.page("main")
+                transaction.commit()
+
+        assert (refusal.metadata["moved"], refusal.metadata["read"]) == ("record", "1")
+        assert texts(storage, "mine") == []
+
     def test_a_transaction_that_only_reads_has_seen_one_state(self, storage: SessionStorageStub) -> None:
         def told(transaction: Transaction) -> None:
             transaction.get_memory("main")

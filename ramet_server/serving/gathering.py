@@ -10,6 +10,7 @@ that lane wait for it, so that their order is kept; all other lanes go on.
 """
 
 import asyncio
+import contextlib
 import contextvars
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -81,8 +82,8 @@ class Gatherer:
         self._alone = alone
         self._workers = workers
         self._queue_size = workers.queue_size
-        # Half of the threads at most wait for rows that others hold, so that the rest can go on.
-        self._free_threads = max(1, workers.count // 2)
+        # So many threads at most wait for rows that others hold. Half of all may do long calls; the rest goes on.
+        self._free_threads = max(1, workers.count // 4)
         self._waiting: deque[_Waiting] = deque()
         self._busy = False
         self._lanes: dict[Hashable, deque[_Waiting]] = {}
@@ -135,7 +136,7 @@ class Gatherer:
             for member in members:
                 _settle(member, error)
             return
-        future.add_done_callback(lambda ended: loop.call_soon_threadsafe(done, ended))
+        future.add_done_callback(partial(_on_loop, loop, done))
 
     def _work(self, group: Sequence[_Waiting], held: Collection[Hashable]) -> list[_Answer]:
         """Does a group, on a worker thread."""
@@ -215,6 +216,12 @@ class Gatherer:
         self._waiting.extendleft(reversed(others))
         self._start_lanes()
         self._go()
+
+
+def _on_loop(loop: asyncio.AbstractEventLoop, done: "Callable[[Future[Any]], None]", ended: "Future[Any]") -> None:
+    # The loop may have ended before a thread that was stuck.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(done, ended)
 
 
 def _settle(member: _Waiting, answer: bytes | BaseException) -> None:

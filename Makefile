@@ -21,8 +21,8 @@ demo: setup ## Play an agent's work, against RAMET_ADDRESS or services that it s
 test: setup ## Run the whole suite, preparing MariaDB, grpcurl and Node for it
 	@scripts/test
 
-crash: setup ## Kill servers at each step of their work, and at random under load (some minutes)
-	@scripts/test -s tests/crash/long_stepping.py tests/crash/long_storm.py
+crash: setup ## Kill servers at steps of their work, and at random under load (CRASH_EVERY=1 for each step)
+	@CRASH_EVERY=$${CRASH_EVERY:-3} scripts/test -rP tests/crash/long_stepping.py tests/crash/long_storm.py
 
 check: lint types layers locks contracts fresh ## Run every check but the tests
 

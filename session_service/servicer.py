@@ -25,7 +25,7 @@ from session_service.rules.slots import SlotRules
 from session_service.rules.transactions import TransactionRules
 from session_service.rules.trimming import TrimRules
 from session_service.rules.values import SlotName, Status
-from session_service.transacting import TransactStream
+from session_service.transacting import Reply, TransactStream
 from session_service.watching import RecordWatches
 
 
@@ -198,7 +198,7 @@ class SessionStorageServicer:
 
     async def Transact(
         self, requests: AsyncIterator[Unparsed], call: Call, workers: Workers, ending: Ending
-    ) -> AsyncIterator[pb.TransactResponse]:
+    ) -> AsyncIterator[Reply]:
         """Runs reads and writes as one transaction."""
         stream = TransactStream(self._transactions, self._limits, call, workers, ending)
         async with aclosing(stream.replies(requests)) as replies:

@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from google.protobuf.empty_pb2 import Empty
-
 from ramet.session.v1 import session_pb2 as pb
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import DeadlinePassed, InvalidField, RametError, TransactionExpired
 from ramet_server.domain.limits import Limits
 from ramet_server.serving.endings import Ending
-from ramet_server.serving.handlers import Unparsed
+from ramet_server.serving.handlers import Serialized, Unparsed
 from ramet_server.serving.workers import Workers
 from session_service.convert import transactions as convert
 from session_service.rules.transactions import Transaction, TransactionRules
+
+Reply = pb.TransactResponse | Serialized
 
 
 class TransactStream:
@@ -35,7 +35,7 @@ class TransactStream:
         self._place = 0
         """Of the message on the stream; begin has 0."""
 
-    async def replies(self, requests: AsyncIterator[Unparsed]) -> AsyncGenerator[pb.TransactResponse, None]:
+    async def replies(self, requests: AsyncIterator[Unparsed]) -> AsyncGenerator[Reply, None]:
         """Answers each message of the stream; ends with the commit, with the stream, or with an error."""
         transaction = self._rules.open()
         # Wherever the stream is then: it waits for the client to write, or to read.
@@ -54,9 +54,9 @@ class TransactStream:
                     yield reply
                     continue
                 timer.cancel()
-                await self._workers.run(partial(transaction.commit, self._call), bounded=False)
+                committed = await self._workers.run(partial(transaction.commit, self._call), bounded=False)
                 transaction.close()
-                yield pb.TransactResponse(committed=Empty())
+                yield pb.TransactResponse(committed=pb.TransactCommitted(transaction_id=committed))
                 return
         finally:
             timer.cancel()
@@ -68,10 +68,11 @@ class TransactStream:
             if convert.kind_of(message) != "begin":
                 raise InvalidField("begin must come first.", field="step")
         with self._placed("begin"):
-            repeated = transaction.begin(self._steps_call, message.begin.request_id)
-        return pb.TransactResponse(begun=pb.TransactBegun(already_committed=repeated))
+            committed = transaction.begin(self._steps_call, message.begin.request_id)
+        begun = pb.TransactBegun(transaction_id=transaction.transaction_id, committed_transaction_id=committed)
+        return pb.TransactResponse(begun=begun)
 
-    def _step(self, transaction: Transaction, request: Unparsed) -> pb.TransactResponse | None:
+    def _step(self, transaction: Transaction, request: Unparsed) -> Serialized | None:
         """Answers a step; None for the commit, which is not done here."""
         with self._placed():
             transaction.check_size(request.size)
@@ -82,7 +83,9 @@ class TransactStream:
         with self._placed(kind):
             step = convert.read_step(message, self._call.space, self._limits)
             body = message.SerializeToString(deterministic=True) if step.writes else b""
-            return convert.answer_message(transaction.run(self._steps_call, step, request.size, body))
+            answer = transaction.run(self._steps_call, step, request.size, body)
+            # A page is large, so not on the loop.
+            return Serialized(convert.answer_message(answer).SerializeToString())
 
     @contextmanager
     def _placed(self, kind: str = "") -> Iterator[None]:

@@ -77,5 +77,5 @@ def _answers(database: Database, limits: Limits, clock: Clock) -> AnswersService
         chain=ChainRules(store, limits, listing),
         tools=ToolRules(store, limits),
         metrics=MetricsRules(store),
-        hub=TailHub(TailRules(store, clock, listing)),
+        hub=TailHub(TailRules(store, clock, listing), limits.watch_poll_seconds),
     )

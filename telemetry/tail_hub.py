@@ -4,28 +4,22 @@ Used from the event loop of one server only.
 """
 
 import asyncio
-import contextvars
-import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
 from ramet.telemetry.v1 import telemetry_pb2 as pb
 from ramet_server.domain.call import Call
-from ramet_server.domain.errors import Internal, Overloaded, RametError
+from ramet_server.domain.errors import Overloaded, RametError
+from ramet_server.serving.polling import Poller
 from ramet_server.serving.workers import Workers
 from telemetry.convert.answers import change_message
 from telemetry.rules.tail_queries import Change
 from telemetry.rules.tailing import Seen, TailRules
 
-POLL_S = 0.5
-"""Time between two looks, in seconds."""
-
 _UNTAKEN_MESSAGES = 10_000
 _UNTAKEN_BYTES = 8 * 1024 * 1024
 _COME_BACK_S = 1.0
-
-_log = logging.getLogger(__name__)
 
 _Told = tuple[str, pb.TailEventsResponse, int]
 """A diagnosis's id, what is told of it, and its size."""
@@ -34,28 +28,30 @@ _Told = tuple[str, pb.TailEventsResponse, int]
 class TailHub:
     """Tells watchers what changes in their spaces."""
 
-    def __init__(self, rules: TailRules, poll_s: float = POLL_S) -> None:
+    def __init__(self, rules: TailRules, poll_s: float) -> None:
+        """Takes the time between two looks, in seconds."""
         self._rules = rules
         self._poll_s = poll_s
-        self._pollers: dict[str, _Poller] = {}
+        self._watched: dict[str, _Watched] = {}
 
     async def watch(
         self, space: str, session_id: str | None, workers: Workers
     ) -> AsyncGenerator[pb.TailEventsResponse, None]:
         """Yields changes from now on, of one diagnosis or of all; raises Overloaded where they are taken too slowly."""
-        poller = self._pollers.get(space)
-        if poller is None:
-            poller = self._pollers[space] = _Poller(self._rules, space, workers, self._poll_s)
+        watched = self._watched.get(space)
+        if watched is None or watched.over:
+            watched = self._watched[space] = _Watched(self._rules, space, workers, self._poll_s)
         watcher = _Watcher(session_id)
-        poller.watchers.add(watcher)
+        watched.watchers.add(watcher)
         try:
             while True:
                 yield await watcher.take()
         finally:
-            poller.watchers.discard(watcher)
-            if not poller.watchers and self._pollers.get(space) is poller:
-                del self._pollers[space]
-                poller.stop()
+            watched.watchers.discard(watcher)
+            if not watched.watchers:
+                watched.stop()
+                if self._watched.get(space) is watched:
+                    del self._watched[space]
 
 
 class _Watcher:
@@ -93,50 +89,41 @@ class _Watcher:
         return message
 
 
-class _Poller:
-    """Looks at one space for as long as it has watchers."""
+class _Watched:
+    """One space, looked at for as long as it has watchers."""
 
     def __init__(self, rules: TailRules, space: str, workers: Workers, poll_s: float) -> None:
         self.watchers: set[_Watcher] = set()
+        self.over = False
+        """Whether nobody looks any more; whoever comes then has another look begun."""
         self._rules = rules
-        self._call = Call(space)
         self._workers = workers
-        self._poll_s = poll_s
-        # Not in the context of the watcher that happened to come first.
-        self._task = asyncio.create_task(self._run(), name="tail", context=contextvars.Context())
+        self._seen: Seen | None = None
+        # For ever, because a watch that ends here cannot be resumed.
+        self._poller = Poller(self._look, self._fail, poll_s=poll_s, space=space, patience_s=None)
 
     def stop(self) -> None:
-        """Ends the looking; what runs in the database is interrupted."""
-        self._call.cancelled.set()
-        self._task.cancel()
+        """Ends the looking."""
+        self._poller.stop()
 
-    async def _run(self) -> None:
-        seen: Seen | None = None
-        try:
-            while True:
-                try:
-                    if seen is None:
-                        seen = await self._workers.run(lambda: self._rules.begin(self._call))
-                    else:
-                        await self._look(seen)
-                except RametError as error:
-                    # The next look finds what this one did not tell.
-                    _log.info("A look at changes failed: %s", error.reason)
-                await asyncio.sleep(self._poll_s)
-        except Exception:  # noqa: BLE001 - watchers must not wait for ever for a poller that is gone
-            _log.exception("A look at changes failed in a way that no rule foresaw")
-            for watcher in self.watchers:
-                watcher.fail(Internal("The changes cannot be read."))
-
-    async def _look(self, seen: Seen) -> None:
-        look = await self._workers.run(lambda: self._rules.look(self._call, seen))
+    async def _look(self, call: Call) -> None:
+        seen = self._seen
+        if seen is None:
+            self._seen = await self._workers.run(lambda: self._rules.begin(call))
+            return
+        look = await self._workers.run(lambda: self._rules.look(call, seen))
         for some in look.parts():
-            told = await self._workers.run(partial(self._told, some))
+            told = await self._workers.run(partial(self._told, call, some))
             seen.remember(some)
             for watcher in self.watchers:
                 watcher.put(told)
         seen.finish(look)
 
-    def _told(self, changes: Sequence[Change]) -> list[_Told]:
-        messages = [(row.session_id, change_message(row)) for row in self._rules.rows(self._call, changes)]
+    def _fail(self, error: RametError) -> None:
+        self.over = True
+        for watcher in self.watchers:
+            watcher.fail(error)
+
+    def _told(self, call: Call, changes: Sequence[Change]) -> list[_Told]:
+        messages = [(row.session_id, change_message(row)) for row in self._rules.rows(call, changes)]
         return [(session_id, message, message.ByteSize()) for session_id, message in messages]

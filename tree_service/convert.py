@@ -12,6 +12,7 @@ from ramet_server.domain.idempotency import Mutation, body_hash
 from ramet_server.domain.ids import check_optional_id
 from ramet_server.domain.limits import Limits
 from tree_service.rules.values import (
+    ChangeKind,
     Config,
     Deleted,
     DeletePolicy,
@@ -22,15 +23,24 @@ from tree_service.rules.values import (
     NodeFilter,
     NodePage,
     ShownNode,
+    TreeChange,
     TreeEntry,
     TreePage,
 )
+from tree_service.rules.watching import News
 
 _POLICIES = {
     pb.DELETE_POLICY_UNSPECIFIED: DeletePolicy.REFUSE,
     pb.DELETE_POLICY_REFUSE: DeletePolicy.REFUSE,
     pb.DELETE_POLICY_CASCADE: DeletePolicy.CASCADE,
     pb.DELETE_POLICY_REPARENT: DeletePolicy.REPARENT,
+}
+
+_KINDS = {
+    ChangeKind.CREATED: pb.TREE_CHANGE_KIND_CREATED,
+    ChangeKind.UPDATED: pb.TREE_CHANGE_KIND_UPDATED,
+    ChangeKind.MOVED: pb.TREE_CHANGE_KIND_MOVED,
+    ChangeKind.DELETED: pb.TREE_CHANGE_KIND_DELETED,
 }
 
 _STATUSES = {"ACTIVE": pb.SESSION_STATUS_ACTIVE, "ARCHIVED": pb.SESSION_STATUS_ARCHIVED}
@@ -131,7 +141,9 @@ def node_messages(page: NodePage) -> Iterable[pb.Node]:
 
 def tree_message(page: TreePage) -> pb.GetTreeResponse:
     """Writes a page of the forest."""
-    return pb.GetTreeResponse(entries=map(_entry_message, page.entries), next_page_token=page.next_token)
+    return pb.GetTreeResponse(
+        entries=map(_entry_message, page.entries), next_page_token=page.next_token, position=page.position
+    )
 
 
 def _entry_message(entry: TreeEntry) -> pb.TreeEntry:
@@ -139,6 +151,17 @@ def _entry_message(entry: TreeEntry) -> pb.TreeEntry:
     if entry.session is not None:
         message.status = _STATUSES[entry.session.status]
         message.turn_count = entry.session.turn_count
+    return message
+
+
+def news_message(news: News) -> pb.WatchTreeResponse:
+    """Writes what a watcher is told."""
+    return pb.WatchTreeResponse(changes=map(_change_message, news.changes), through_position=news.position)
+
+
+def _change_message(change: TreeChange) -> pb.TreeChange:
+    message = pb.TreeChange(position=change.position, kind=_KINDS[change.kind], node_id=change.node_id)
+    message.changed_at.FromDatetime(change.changed_at)
     return message
 
 

@@ -1,9 +1,13 @@
 """SessionTree, a short method per RPC: message in, rule called, message out."""
 
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
 from ramet.tree.v1 import tree_pb2 as pb
 from ramet_server import __version__
 from ramet_server.domain.call import Call
 from ramet_server.domain.limits import Limits
+from ramet_server.serving.workers import Workers
 from tree_service import convert
 from tree_service.rules.configs import ConfigRules
 from tree_service.rules.deletions import DeletionRules
@@ -13,10 +17,11 @@ from tree_service.rules.moves import MoveRules
 from tree_service.rules.nodes import NodeRules
 from tree_service.rules.refs import RefRules
 from tree_service.rules.values import PageWish, Ref
+from tree_service.watching import TreeWatches
 
 
 class SessionTreeServicer:
-    """Answers the RPCs of the forest; WatchTree is not served yet."""
+    """Answers the RPCs of the forest."""
 
     def __init__(
         self,
@@ -28,6 +33,7 @@ class SessionTreeServicer:
         deletions: DeletionRules,
         refs: RefRules,
         configs: ConfigRules,
+        watches: TreeWatches,
         limits: Limits,
         schema_revision: str,
     ) -> None:
@@ -38,6 +44,7 @@ class SessionTreeServicer:
         self._deletions = deletions
         self._refs = refs
         self._configs = configs
+        self._watches = watches
         self._limits = limits
         self._schema_revision = schema_revision
 
@@ -122,6 +129,15 @@ class SessionTreeServicer:
         expected = request.expected_version if request.HasField("expected_version") else None
         mutation = convert.mutation("PutConfig", request)
         return convert.config_message(self._configs.put(call, mutation, request.node_id, config, expected))
+
+    async def WatchTree(
+        self, request: pb.WatchTreeRequest, call: Call, workers: Workers
+    ) -> AsyncIterator[pb.WatchTreeResponse]:
+        """Streams changes as they are committed."""
+        after_position = request.after_position if request.HasField("after_position") else None
+        async with aclosing(self._watches.follow(after_position, call, workers)) as messages:
+            async for message in messages:
+                yield message
 
     def GetServerInfo(self, _: pb.GetServerInfoRequest, call: Call) -> pb.GetServerInfoResponse:  # noqa: ARG002 - every RPC has this shape
         """Tells version, schema revision and limits."""

@@ -11,7 +11,7 @@ from ramet_server.archiving.lines import Counts
 from ramet_server.domain.call import Call
 from session_service.rules.archiving.arriving import Arrival, ArrivingSessions, Placed, Wish
 from session_service.rules.archiving.leaving import Leaving
-from session_service.rules.spans import Span, dropped
+from session_service.rules.spans import Span, count, dropped
 from session_service.rules.values import Record, Slot, SlotName
 
 _FIELDS = ("label", "status", "turn_count", "metadata_json", "head_seq", "floor_seq", "version", "tags")
@@ -76,8 +76,8 @@ class OpenSession:
         for span in self._coming:
             context.provenance.holders.setdefault(span.origin, set()).add(new_id)
 
-    def record(self, number: int, name: str, record: Record) -> Counts:
-        """Takes the next record; returns what is new."""
+    def record(self, number: int, name: str, record: Record) -> None:
+        """Takes the next record."""
         expected = next(self._expected, None)
         if expected != (name, record.seq):
             wanted = "no record" if expected is None else f"record {expected[1]} of {expected[0]}"
@@ -89,10 +89,12 @@ class OpenSession:
         self._batch_bytes += record.size_bytes
         if len(self._batch) >= _BATCH or self._batch_bytes >= _BATCH_BYTES:
             self._flush()
-        return Counts(records=int(self._arrival is not None))
 
     def close(self, number: int) -> Counts:
-        """Makes the session visible, now that its records are there; ``number`` is the line behind it."""
+        """Makes the session visible, now that its records are there; returns what is new.
+
+        ``number`` is the line behind it.
+        """
         missing = next(self._expected, None)
         if missing is not None:
             raise ArchiveError(number, f"record {missing[1]} of {missing[0]} is expected here")
@@ -105,7 +107,7 @@ class OpenSession:
         largest = max((provenance.largest.get(span.origin, 0) for span in self._wanted.shown), default=0)
         session = replace(self._wanted.session, max_record_bytes=largest)
         self._rules.finish(self._context.call, self._arrival, replace(self._wanted, session=session))
-        return Counts(sessions=1)
+        return Counts(sessions=1, records=count(self._coming))
 
     def _begin(self) -> Arrival:
         provenance = self._context.provenance

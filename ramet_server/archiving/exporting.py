@@ -19,6 +19,7 @@ from ramet_server.archiving.fields import lost_name, session_name
 from ramet_server.archiving.lines import (
     Counts,
     Line,
+    Tally,
     encode,
     end_line,
     header_line,
@@ -82,16 +83,17 @@ class Export:
             if self._began:
                 raise DatabaseUnavailable("The connection was lost in the middle of the export; begin it again.")
             lines = _Lines(self._parts(connection, call.space), self._scope)
-            counts = Counts()
+            tally = Tally(tell)
             for line in lines.all(call.space, redacted=self._redaction is not None):
-                if "kind" in line and self._redaction is not None:
-                    line = redact(line, self._redaction)
                 self._began = True
-                write(encode(line))
-                counts = counts + _counted(line)
-                tell(counts)
-            write(encode(end_line(counts)))
-            return counts
+                if "kind" not in line:
+                    write(encode(line))
+                    continue
+                write(encode(line if self._redaction is None else redact(line, self._redaction)))
+                tally.count(line)
+            # The header counts, too: it is a line that may be missing.
+            write(encode(end_line(tally.end() + Counts(lines=1))))
+            return tally.counts
 
         return self._database.read(call, work, snapshot=True)
 
@@ -202,11 +204,3 @@ class _Lines:
             for kind, rows in (("step", told.steps), ("tool", told.tools), ("feedback", told.feedback)):
                 for row in rows:
                     yield telemetry_line(kind, row)
-
-
-def _counted(line: Line) -> Counts:
-    names = {
-        "session": "sessions", "record": "records", "node": "nodes", "refs": "refs", "diagnosis": "diagnoses",
-    }  # fmt: skip
-    name = names.get(line.get("kind", ""))
-    return replace(Counts(lines=1), **({} if name is None else {name: len(line["to"]) if name == "refs" else 1}))

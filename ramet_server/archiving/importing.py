@@ -15,7 +15,7 @@ import tree_service
 from ramet_server.archiving.arriving_session import Context, OpenSession, Provenance
 from ramet_server.archiving.errors import ArchiveError
 from ramet_server.archiving.id_mapping import Ids
-from ramet_server.archiving.lines import Counts, Line, read_node, read_record, read_refs, read_session
+from ramet_server.archiving.lines import Counts, Line, Tally, read_node, read_record, read_refs, read_session
 from ramet_server.database.database import Database
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
@@ -64,26 +64,25 @@ class Import:
 
         ``tell`` hears from time to time how far it is. Raises ArchiveError.
         """
-        held = Counts()
+        tally = Tally(tell)
         number = 0
         for number, line in lines:
             kind = line.get("kind")
             with _at(number):
                 self._take(number, kind, line)
             if kind is not None and kind != "end":
-                held = held + _counted(kind, line)
-                tell(held)
+                tally.count(line)
         # Transcripts have no last line that says so.
         with _at(number):
             self._close(number + 1)
-        return held, self._new
+        return tally.end(), self._new
 
     def _take(self, number: int, kind: str | None, line: Line) -> None:
         if kind == "record":
             if self._session is None:
                 raise ArchiveError(number, "a record stands behind the session that shows it")
             name, record = read_record(line)
-            self._new += self._session.record(number, name, record)
+            self._session.record(number, name, record)
             return
         if kind in _PARTS:
             self._part(number, kind, line)
@@ -174,14 +173,6 @@ class Import:
 
 def _columns(line: Line) -> Line:
     return {name: value for name, value in line.items() if name != "kind"}
-
-
-def _counted(kind: str, line: Line) -> Counts:
-    names = {
-        "session": "sessions", "record": "records", "node": "nodes", "refs": "refs", "diagnosis": "diagnoses",
-    }  # fmt: skip
-    name = names.get(kind)
-    return replace(Counts(lines=1), **({} if name is None else {name: len(line["to"]) if kind == "refs" else 1}))
 
 
 def _raise_trouble(numbers: Sequence[int], trouble: Trouble | None) -> None:

@@ -5,7 +5,7 @@ value is left out. What users handed over as JSON stays text within it, as it ca
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -28,6 +28,9 @@ VERSION = 1
 
 Line = Mapping[str, Any]
 
+_COUNTED = {"session": "sessions", "record": "records", "node": "nodes", "refs": "refs", "diagnosis": "diagnoses"}
+_TOLD_EVERY = 100
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -43,6 +46,34 @@ class Counts:
     def __add__(self, other: "Counts") -> "Counts":
         """Adds each count."""
         return Counts(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+
+class Tally:
+    """Counts lines one by one, which happens so often that it must cost little."""
+
+    def __init__(self, tell: Callable[[Counts], None]) -> None:
+        self._tell = tell
+        self._numbers = dict.fromkeys(vars(Counts()), 0)
+
+    def count(self, line: Line) -> None:
+        """Counts a line, and tells from time to time how many there were."""
+        kind = line["kind"]
+        self._numbers["lines"] += 1
+        name = _COUNTED.get(kind)
+        if name is not None:
+            self._numbers[name] += len(line["to"]) if kind == "refs" else 1
+        if self._numbers["lines"] % _TOLD_EVERY == 0:
+            self._tell(self.counts)
+
+    def end(self) -> Counts:
+        """Tells and returns how many there were."""
+        self._tell(self.counts)
+        return self.counts
+
+    @property
+    def counts(self) -> Counts:
+        """How many there were so far."""
+        return Counts(**self._numbers)
 
 
 def encode(line: Line) -> bytes:

@@ -96,12 +96,11 @@ class Clearing:
         return dropped, dropped == _SESSIONS
 
     def _some_nodes(self, call: Call) -> tuple[int, bool]:
-        def work(connection: Connection) -> int:
+        def work(connection: Connection) -> tuple[int, bool]:
             forest = SqlForest(connection, call.space)
             return clear_some(self._forest(connection, call.space), forest, _NODES, self._clock.now())
 
-        removed = self._database.write(call, work)
-        return removed, removed > 0
+        return self._database.write(call, work)
 
     def _some_notes(self, call: Call, table: Table, through: datetime) -> tuple[int, bool]:
         deleted = self._database.write(

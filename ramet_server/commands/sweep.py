@@ -19,6 +19,7 @@ from ramet_server.sweeping import Counts, Sweep
     "database_url",
     "request_id_hours",
     "await_content_seconds",
+    "tree_change_days",
     "session_days",
     "telemetry_days",
     "telemetry_on_delete",

@@ -188,7 +188,8 @@ def _in_one_trip(
 ) -> list[Sequence[Row]]:
     """Sends all statements as one and returns the rows of each.
 
-    An append of one record takes 1.4 ms so, and 2.0 ms with a trip for each of its six statements.
+    BEGIN, an insert and COMMIT took 0.13 ms so and 0.20 ms one by one, on an idle machine; each trip that is
+    saved also saves two changes of processes, which cost most where the machine is busy.
     """
     texts = [*before, *(_rendered(cursor.connection, each) for each in statements), *after]
     rows: list[Sequence[Row]] = []

@@ -10,13 +10,14 @@ from ramet_server.database.tables import metadata
 from ramet_server.database.tables.session import deleted_session, history_span, record, session
 from ramet_server.database.tables.shared import request_log
 from ramet_server.database.tables.telemetry import telemetry_event, telemetry_producer
-from ramet_server.database.tables.tree import session_removal
+from ramet_server.database.tables.tree import session_removal, swept_node
 
 _DELETES_AT_ONCE = 100
 
 NOTES: Mapping[Table, ColumnElement[datetime]] = {
     request_log: request_log.c.created_at,
     session_removal: session_removal.c.requested_at,
+    swept_node: swept_node.c.swept_at,
     telemetry_event: telemetry_event.c.created_at,
     telemetry_producer: telemetry_producer.c.updated_at,
     deleted_session: deleted_session.c.deleted_at,

@@ -79,6 +79,13 @@ def long(method: _T) -> _T:
     return method
 
 
+@dataclass(frozen=True)
+class Serialized:
+    """A reply that a method with the workers at hand has serialized on one of them, because it may be large."""
+
+    raw: bytes
+
+
 def generic_handler(descriptor: ServiceDescriptor, servicer: object, setting: Setting) -> grpc.GenericRpcHandler:
     """Builds the handlers of one service; a method that the servicer lacks answers NotServed."""
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
@@ -133,10 +140,13 @@ class _Codec:
         except DecodeError:
             raise InvalidMessage(f"The bytes are no {self._request_class.DESCRIPTOR.full_name}.") from None
 
-    def serialize(self, reply: Message) -> bytes:
-        if not isinstance(reply, self._reply_class):
+    def serialize(self, reply: Message | Serialized) -> bytes:
+        if isinstance(reply, Serialized):
+            raw = reply.raw
+        elif isinstance(reply, self._reply_class):
+            raw = reply.SerializeToString()
+        else:
             raise TypeError(f"{self.name} returned {type(reply).__name__}.")
-        raw = reply.SerializeToString()
         if len(raw) > self._max_message_bytes:
             raise too_large("The reply", self._max_message_bytes, "bytes")
         return raw

@@ -27,6 +27,7 @@ _RECORDS = 1000
 _REQUESTS = 1000
 _CONVERSATIONS = 100
 _EVENTS = 1000
+_TREE_CHANGES = 1000
 _ARRIVALS = 10
 _ARRIVAL_DAYS = 7
 """Days after which an import that was stopped counts as given up."""
@@ -41,6 +42,8 @@ class Counts:
     """Nodes whose content had come, now visible for good."""
     deleted_nodes: int = 0
     """Nodes whose content never came."""
+    returned_nodes: int = 0
+    """Nodes that were deleted so, and whose content came after all."""
     deleted_sessions: int = 0
     """Sessions that went with their nodes, and that no caller had deleted."""
     expired_sessions: int = 0
@@ -63,6 +66,8 @@ class Counts:
     """Ids of events whose time was over."""
     forgotten_producers: int = 0
     """Producers of events that were not heard of for long."""
+    forgotten_tree_changes: int = 0
+    """Changes of the forest that nobody can watch from any more."""
 
     def __add__(self, other: "Counts") -> "Counts":
         """Adds each count."""
@@ -98,6 +103,7 @@ class Sweep:
         self._limits = limits
         self._clock = clock
         self._tree = tree_service.build_sweep(database, limits, clock)
+        self._late = tree_service.build_latecomers(database, limits, clock)
         self._session = session_service.build_sweep(database, limits, clock)
         self._arriving = session_service.build_arriving(database, limits, clock)
         self._telemetry = telemetry.build_sweep(database, limits, clock)
@@ -108,6 +114,7 @@ class Sweep:
         """The steps in their order: what one leaves to erase, a later one finds."""
         return (
             Step("waiting nodes", self._waiting_nodes),
+            Step("content that came late", self._latecomers),
             Step("sessions of deleted nodes", self._sessions),
             Step("old sessions", self._old_sessions),
             Step("imports given up", self._arrivals),
@@ -116,6 +123,7 @@ class Sweep:
             Step("deleted conversations", self._conversations),
             Step("old diagnoses", self._diagnoses),
             Step("old events", self._events),
+            Step("old changes of the forest", self._tree_changes),
         )
 
     def erase_released(self, call: Call) -> int:
@@ -140,6 +148,10 @@ class Sweep:
         swept = self._tree.waiting(call, _NODES)
         counts = Counts(settled_nodes=swept.settled, deleted_nodes=swept.deleted)
         return counts, swept.settled + swept.deleted >= _NODES
+
+    def _latecomers(self, call: Call) -> tuple[Counts, bool]:
+        returned, more = self._late.some(call, _NODES)
+        return Counts(returned_nodes=returned), more
 
     def _sessions(self, call: Call) -> tuple[Counts, bool]:
         removals = self._tree.pending_removals(call, _SESSIONS)
@@ -195,6 +207,10 @@ class Sweep:
         producers = self._telemetry.forget_producers(call, _EVENTS)
         counts = Counts(forgotten_events=events, forgotten_producers=producers)
         return counts, max(events, producers) >= _EVENTS
+
+    def _tree_changes(self, call: Call) -> tuple[Counts, bool]:
+        forgotten = self._tree.forget_changes(call, _TREE_CHANGES)
+        return Counts(forgotten_tree_changes=forgotten), forgotten >= _TREE_CHANGES
 
     def foretell(self, call: Call) -> Foretold:
         """Counts what a pass would take by age, and of telemetry; it changes nothing."""

@@ -49,8 +49,10 @@ class Seen:
             return
         for name in step.tells:
             seen.facts.setdefault(name, getattr(row, name))
-        for slot in step.slots - seen.slots.keys():
-            seen.slots[slot] = unit.slots.version(step.session_id, slot)
+        for slot in step.slots:
+            version = unit.slots.version(step.session_id, slot)
+            if seen.slots.setdefault(slot, version) != version:
+                raise _conflict(step.session_id, slot.value, seen.slots[slot], version)
 
     def note_page(self, row: Session, page: RecordPage) -> None:
         """Notes the part of a page that is committed history."""

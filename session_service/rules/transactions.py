@@ -13,9 +13,10 @@ from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.errors import RequestIdReused, too_large
 from ramet_server.domain.idempotency import Mutation, Outcome, body_hash, once
-from ramet_server.domain.ids import check_id
+from ramet_server.domain.ids import check_id, new_id
 from ramet_server.domain.limits import Limits
 from session_service.rules.erasure import ErasureRules
+from session_service.rules.outcomes import text_in
 from session_service.rules.own_writes import OwnUnit, OwnWrites
 from session_service.rules.ports import Store, UnitOfWork
 from session_service.rules.records import RecordPage
@@ -68,19 +69,23 @@ class Transaction:
         self._share = share
         self._operations = 0
         self._bytes = 0
+        self.transaction_id = new_id()
+        """Tells its own commit from that of another stream under the same request_id."""
         self._request_id = ""
         self._body = hashlib.sha256()
         self._seen = Seen()
         self._own: dict[str, OwnWrites] = {}
         self._written: list[_Written] = []
 
-    def begin(self, call: Call, request_id: str) -> bool:
-        """Takes the transaction's id; tells whether one of this id was committed before."""
+    def begin(self, call: Call, request_id: str) -> str:
+        """Takes the transaction's id; returns that of the stream that was committed under it before, or nothing."""
         self._request_id = check_id(request_id, "request_id")
         logged = self._store.read(call, lambda unit: unit.requests.find(request_id))
-        if logged is not None and logged.method != _METHOD:
+        if logged is None:
+            return ""
+        if logged.method != _METHOD:
             raise RequestIdReused("The request_id was used before with another body.", field="request_id")
-        return logged is not None
+        return text_in(logged.outcome, "transaction_id")
 
     def check_size(self, size: int) -> None:
         """Checks whether a step of so many bytes still fits, before anything is made of it."""
@@ -119,19 +124,20 @@ class Transaction:
             self._seen.note_page(row, done.answer)
         return done.answer
 
-    def commit(self, call: Call) -> None:
+    def commit(self, call: Call) -> str:
         """Applies all writes if every answer still holds; raises TransactionConflict where one does not.
 
-        The same transaction again changes nothing; with another body it is refused.
+        Returns the id of the stream whose writes are applied: another's, where it committed the same under the same
+        request_id before. With other writes it is refused.
         """
         if not self._written:
             self._store.snapshot(call, self._seen.check)
-            return
+            return self.transaction_id
         mutation = Mutation(self._request_id, _METHOD, body_hash(_METHOD, self._body.digest()))
         sessions = {written.step.session_id for written in self._written}
         released: list[Released] = []
 
-        def work(unit: UnitOfWork) -> tuple[None, Outcome]:
+        def work(unit: UnitOfWork) -> tuple[str, Outcome]:
             released.clear()
             self._seen.hold(unit, sessions, self._clock.now())
             for written in self._written:
@@ -139,13 +145,15 @@ class Transaction:
                 if done.answer != written.answer:
                     raise AssertionError("A step does the same again over the state that it was answered from.")
                 released.extend(done.released)
-            return None, {"writes": len(self._written)}
+            return self.transaction_id, {"transaction_id": self.transaction_id}
 
-        def replay(_unit: UnitOfWork, _outcome: Outcome) -> None:
-            released.clear()
+        def replay(_: UnitOfWork, outcome: Outcome) -> str:
+            # Its own, where the connection was lost in COMMIT; then what that released is swept all the same.
+            return text_in(outcome, "transaction_id")
 
-        once(self._store, call, mutation, work, replay)
-        self._erasure.sweep_released(call, released)
+        committed = once(self._store, call, mutation, work, replay)
+        self._erasure.sweep_released(call, released if committed == self.transaction_id else ())
+        return committed
 
     def close(self) -> None:
         """Gives back what the transaction takes of the server."""

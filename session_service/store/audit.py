@@ -21,12 +21,15 @@ from session_service.rules.spans import Released, Span
 from session_service.rules.verifying.ports import Owner, Range, Standing, Tally
 from session_service.store.spans import SqlSpans
 
-_S, _H, _R = session.c, history_span.c, record.c
+_S, _H, _R, _B = session.c, history_span.c, record.c, broken_group.c
 _OF_SESSIONS = {"session_tag": session_tag, "context_slot": context_slot}
-_OWNED = {"history_span": _H.owner_origin, "broken_group": broken_group.c.origin}
+_OWNED = {"history_span": _H.owner_origin, "broken_group": _B.origin}
 # What an import is bringing has spans, but no session yet, and not all of its records.
 _ARRIVING = select(arriving_session.c.origin)
-_STANDING = (_S.session_id, _S.origin, _S.head_seq, _S.floor_seq)
+_STANDING = (_S.session_id, _S.origin, _S.head_seq, _S.floor_seq, _S.open_group_json)
+
+_SPANS_AT_ONCE = 20_000
+"""A session at the end of a long chain of forks has a span of each."""
 
 
 class SqlAudit:
@@ -48,7 +51,8 @@ class SqlAudit:
     def sessions(self, after_id: str, limit: int) -> list[Standing]:
         """Returns the next sessions by id."""
         wanted = select(*_STANDING).where(_S.space_id == self._space, _S.session_id > after_id)
-        return self._standings(self._connection.execute(wanted.order_by(_S.session_id).limit(limit)).all())
+        rows = self._connection.execute(wanted.order_by(_S.session_id).limit(limit)).all()
+        return self._standings(self._fitting(rows))
 
     def lock_session(self, session_id: str) -> Standing | None:
         """Returns a session; every other writer waits until this unit ends."""
@@ -75,6 +79,15 @@ class SqlAudit:
         """Stores another head; the state of its last tool-call group is forgotten."""
         # "?": only the history can tell.
         self._update(session_id, head_seq=head_seq, open_group_json="?")
+
+    def forget_groups(self, session_id: str) -> None:
+        """Forgets the state of the last tool-call groups."""
+        self._update(session_id, open_group_json="?")
+
+    def unmark(self, owner: str, seqs: Sequence[int]) -> None:
+        """Removes some marks of broken groups."""
+        for seq in seqs:
+            self._connection.execute(delete(broken_group).where(_B.origin == owner, _B.seq == seq))
 
     def set_floor(self, session_id: str, floor_seq: int) -> None:
         """Stores another floor."""
@@ -178,7 +191,19 @@ class SqlAudit:
 
     def delete_marks(self, owner: str) -> None:
         """Removes all marks of broken groups of an owner."""
-        self._connection.execute(delete(broken_group).where(broken_group.c.origin == owner))
+        self._connection.execute(delete(broken_group).where(_B.origin == owner))
+
+    def _fitting(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """Returns as many of the first sessions as may be in memory with all their spans, and one at least."""
+        origins = [row.origin for row in rows]
+        wanted = select(_H.owner_origin, func.count()).where(_H.owner_origin.in_(origins)).group_by(_H.owner_origin)
+        counts = {row[0]: row[1] for row in self._connection.execute(wanted)} if origins else {}
+        room = _SPANS_AT_ONCE
+        for place, origin in enumerate(origins):
+            room -= counts.get(origin, 0)
+            if room < 0:
+                return rows[: max(place, 1)]
+        return rows
 
     def _standings(self, rows: Sequence[Any]) -> list[Standing]:
         origins = [row.origin for row in rows]
@@ -190,6 +215,10 @@ class SqlAudit:
         wanted = select(_H.owner_origin, _H.origin, _H.first_seq, _H.last_seq).where(_H.owner_origin.in_(origins))
         for row in self._connection.execute(wanted.order_by(_H.owner_origin, _H.first_seq)):
             shown.setdefault(row.owner_origin, []).append(Span(row.origin, row.first_seq, row.last_seq))
+        marks: dict[str, list[int]] = {}
+        marked = select(_B.origin, _B.seq).where(_B.origin.in_(origins)).order_by(_B.origin, _B.seq)
+        for origin, seq in self._connection.execute(marked):
+            marks.setdefault(origin, []).append(seq)
         return [
             Standing(
                 row.session_id,
@@ -198,6 +227,8 @@ class SqlAudit:
                 row.floor_seq,
                 shown.get(row.origin, ()),
                 last_seqs.get(row.origin, 0),
+                row.open_group_json,
+                marks.get(row.origin, ()),
             )
             for row in rows
         ]

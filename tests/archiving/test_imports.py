@@ -7,9 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete, update
 
 from ramet.tree.v1 import tree_pb2 as tr
-from ramet_server.archiving import ArchiveError, Counts, NewIds
+from ramet_server.archiving import ArchiveError, Counts, NewIds, Scope, ScopeKind
+from ramet_server.database.tables.session import record, session
 from tests.archiving.world import Chance, Home, lines_of, without_header
 from tests.telemetry import events as e
 
@@ -119,6 +121,44 @@ def test_two_that_bring_one_session_do_not_mix(left: Home, come: Home) -> None:
     assert come.storage.said("main") == left.storage.said("main")
     come.sweep()
     assert come.findings() == []
+
+
+def test_records_that_are_dropped_before_a_fork_of_them_has_come_are_missed(left: Home, come: Home) -> None:
+    left.storage.put("main", "u a u")
+    # With its line the session before it is whole, and others may change it.
+    left.storage.put("between", "u")
+    left.storage.fork("main", "child")
+    archive = left.export()
+    line_of_child = [line.get("id") for line in lines_of(archive)].index("child") + 1
+
+    def trim(number: int) -> None:
+        if number == line_of_child:
+            come.storage.trim("main", 0)
+
+    with pytest.raises(ArchiveError, match="dropped meanwhile") as caught:
+        come.take(archive, before_line=trim)
+    assert caught.value.line == line_of_child
+    assert come.session_ids() == ["between", "main"]
+    assert come.findings() == []
+
+
+def test_no_record_comes_to_stand_where_a_session_will_write(left: Home) -> None:
+    left.forest.grow(": main top", "top: early late")
+    left.storage.put("main", "u a u")
+    left.storage.fork("main", "early", up_to_seq=1)
+    left.storage.fork("main", "late")
+    # Neither the session that wrote them nor what it wrote later is told by name.
+    archive = left.export(Scope(ScopeKind.SUBTREE, "top"))
+    left.storage.delete("late")
+    origin = left.storage.origin("main")
+    rewritten = update(session).where(session.c.origin == origin).values(head_seq=1)
+    lost = delete(record).where(record.c.origin == origin, record.c.seq > 1)
+    # As from a backup that is older than the archive.
+    left.database.write(left.call, lambda connection: (connection.execute(rewritten), connection.execute(lost)))
+    with pytest.raises(ArchiveError, match="has not written here"):
+        left.take(archive)
+    left.storage.append("main", "a u")
+    assert left.storage.said("main") == "u a u"
 
 
 def test_the_same_id_with_other_content_is_refused_with_its_line(left: Home, come: Home) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from ramet.telemetry.v1.telemetry_pb2 import Event
-from ramet_server.archiving import Counts, Scope, ScopeKind
+from ramet_server.archiving import Counts, Export, Scope, ScopeKind
 from ramet_server.database import schema
 from ramet_server.database.database import Database
 from ramet_server.domain.call import Call
+from ramet_server.domain.limits import Limits
 from tests.archiving.world import Chance, Home, lines_of, without_header
 from tests.harness import sqlite
 from tests.harness.mariadb import MariaDb
@@ -121,6 +123,46 @@ def test_a_subtree_leaves_with_all_below_it_and_the_references_within(left: Home
     assert without_header(come.export(Scope(ScopeKind.SUBTREE, "top"))) == without_header(archive)
     # Where it stands already, nothing changes, though its top stands below another there.
     assert left.take(archive) == Counts()
+
+
+def test_an_archive_is_of_one_moment_while_writers_go_on(left: Home) -> None:
+    left.forest.grow(": main other", "main: child")
+    for session_id in ("main", "other", "child"):
+        left.storage.put(session_id, "u a " * 300, label="before")
+    left.told.tell(*_diagnosis("d", "main"))
+    before = left.export()
+    written: list[bytes] = []
+
+    def write(line: bytes) -> None:
+        written.append(line)
+        if len(written) == 700:
+            left.storage.append("other", "u")
+            left.storage.trim("child", 1)
+            left.storage.delete("main")
+            left.sweep()
+            left.forest.delete("child")
+            left.forest.relabel("other", "after")
+            left.told.tell(*_diagnosis("later", "other"))
+
+    Export(left.database, Limits(), left.clock, Scope(ScopeKind.SPACE)).run(left.call, write, lambda _: None)
+    assert b"".join(written) == before
+    assert left.export() != before
+
+
+def test_a_source_stands_before_its_forks_whatever_the_clocks_say(left: Home, come: Home) -> None:
+    left.storage.put("main", "u a u")
+    left.clock.ahead = timedelta(hours=-1)
+    left.storage.fork("main", "child")
+    left.storage.append("child", "u")
+    left.clock.ahead = timedelta(hours=-2)
+    left.storage.fork("child", "grandchild")
+    left.storage.trim("grandchild", 1)
+    archive = left.export()
+    ids = [line["id"] for line in lines_of(archive) if line.get("kind") == "session"]
+    assert ids == ["main", "child", "grandchild"]
+    come.take(archive)
+    assert come.everything() == left.everything()
+    assert without_header(come.export()) == without_header(archive)
 
 
 def test_shared_records_leave_once(left: Home) -> None:

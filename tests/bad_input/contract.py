@@ -17,16 +17,13 @@ SERVICES: tuple[ServiceDescriptor, ...] = (
     telemetry_pb2.DESCRIPTOR.services_by_name["Telemetry"],
 )
 
-UNSERVED = frozenset({"SessionTree.WatchTree"})
-"""What a later release serves; until then each answers UNIMPLEMENTED, which a test holds."""
-
 EVENTS = frozenset({"Telemetry.StreamEvents", "Telemetry.AppendEvents"})
 """What takes events and refuses each by itself, in its reply: test_events.py tries their fields."""
 
 STEPS = frozenset({"SessionStorage.Transact"})
 """What takes a stream of steps, each a request of another RPC: test_transactions.py tries them there too."""
 
-ENDLESS = frozenset({"SessionStorage.WatchRecords", "Telemetry.TailEvents"})
+ENDLESS = frozenset({"SessionStorage.WatchRecords", "SessionTree.WatchTree", "Telemetry.TailEvents"})
 """What never ends by itself where it is not refused."""
 
 
@@ -79,7 +76,7 @@ APPEND, STREAM = (
 )
 """The two doors of events."""
 
-SERVED: tuple[Rpc, ...] = tuple(rpc for rpc in rpcs() if rpc.name not in UNSERVED | EVENTS | STEPS)
+SERVED: tuple[Rpc, ...] = tuple(rpc for rpc in rpcs() if rpc.name not in EVENTS | STEPS)
 """Every method that must answer a request as a whole."""
 
 MUTATIONS: tuple[Rpc, ...] = tuple(rpc for rpc in SERVED if "request_id" in rpc.request.fields_by_name)

@@ -212,6 +212,7 @@ BY_NAME: Mapping[tuple[str, str], Kind] = {
     ("max_records", "int32"): kinds.number(),
     ("max_characters", "int64"): kinds.number(),
     ("after_seq", "int64"): kinds.number(),
+    ("after_position", "int64"): kinds.number(),
     ("before_seq", "int64"): kinds.number(),
     ("expected_version", "int64"): kinds.number(),
     ("expected_head_seq", "int64"): kinds.number(),

@@ -286,6 +286,7 @@ _VALID: Mapping[str, Sequence[Make]] = {
     "SessionTree.RemoveRef": [lambda: t.RemoveRefRequest(node_id="beta", target_id="delta")],
     "SessionTree.GetConfig": [lambda: t.GetConfigRequest(node_id=PARENT)],
     "SessionTree.PutConfig": [_put_config],
+    "SessionTree.WatchTree": [lambda: t.WatchTreeRequest(after_position=1)],
     "SessionTree.GetServerInfo": [t.GetServerInfoRequest],
     "Telemetry.AppendEvents": [lambda: m.AppendEventsRequest(events=_events())],
     "Telemetry.StreamEvents": [

@@ -5,7 +5,7 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
 from tests.bad_input.checks import check_refusal
-from tests.bad_input.contract import APPEND, SERVED, UNSERVED, Rpc, rpcs
+from tests.bad_input.contract import APPEND, SERVED, Rpc
 from tests.bad_input.places import Place, all_places, places
 from tests.bad_input.stage import Stage
 
@@ -60,8 +60,3 @@ def test_text_that_is_not_utf8_is_refused(stage: Stage, place: Place, name: str)
     answer = stage.refused(place.rpc, body)
 
     check_refusal(answer, grpc.StatusCode.INVALID_ARGUMENT, "INVALID_MESSAGE")
-
-
-@pytest.mark.parametrize("rpc", [rpc for rpc in rpcs() if rpc.name in UNSERVED], ids=str)
-def test_what_is_not_served_yet_says_so(stage: Stage, rpc: Rpc) -> None:
-    check_refusal(stage.refused(rpc, b""), grpc.StatusCode.UNIMPLEMENTED, "NOT_SERVED")

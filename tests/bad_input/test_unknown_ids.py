@@ -64,6 +64,7 @@ def test_every_rpc_on_one_thing_is_tried() -> None:
         "SessionTree.GetServerInfo",
         "SessionTree.ListNodes",
         "SessionTree.ListRoots",
+        "SessionTree.WatchTree",
         "Telemetry.GetServerInfo",
         "Telemetry.ListDiagnosisSessions",
         "Telemetry.ListToolInvocations",

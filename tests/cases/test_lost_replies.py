@@ -96,7 +96,7 @@ def transact(to: Stubs) -> object:
         ),
         session_pb2.TransactRequest(put_session=session_pb2.PutSessionRequest(session=session_pb2.Session(id="made"))),
     ]
-    return list(to.storage.Transact(requests(*steps, request_id=ONCE)))[-1]
+    return list(to.storage.Transact(requests(*steps, request_id=ONCE)))[-1].WhichOneof("result")
 
 
 WRITES = [append, create, fork, delete, plant, move, transact]

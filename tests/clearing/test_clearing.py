@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from itertools import islice
 from threading import Event
 
@@ -23,6 +24,7 @@ from tests.verifying.world import Rows, World
 
 T = metadata.tables
 CALL = Call("space")
+DAY = timedelta(days=1)
 
 
 def fill(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +53,9 @@ def fill(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         dropped_count=0,
         updated_at=world.clock.now(),
     )
+    space.forest.create("never", awaits_content=True)
+    world.change(T["topology_node"], {"space_id": "space", "node_id": "never"}, created_at=world.clock.now() - DAY)
+    space.forest.sweep.waiting(Call(""), 1)
     coming = {"space_id": "space", "session_id": "coming"}
     world.add(T["arriving_session"], **coming, origin="c" * 32, heard_at=world.clock.now())
     world.add(T["history_span"], owner_origin="c" * 32, first_seq=1, origin="c" * 32, last_seq=(1 << 63) - 1)

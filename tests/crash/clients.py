@@ -20,11 +20,15 @@ COUNTED = "count"
 class BusyClient:
     """One client; its repeated requests are answered by any server that is up."""
 
-    def __init__(self, name: str, client: ramet.Client, sessions: Sequence[str], history: History) -> None:
+    def __init__(
+        self, name: str, client: ramet.Client, sessions: Sequence[str], history: History, pause_s: float = 0.0
+    ) -> None:
+        """Takes what it is called, where it acts, and how long it rests between two acts."""
         self._name = name
         self._client = client
         self._sessions = sessions
         self._history = history
+        self._pause_s = pause_s
         self._random = random.Random(name)
         self._number = 0
 
@@ -36,6 +40,7 @@ class BusyClient:
             session_id = self._random.choice(self._sessions)
             act = self._random.choices((self._write, self._transact, self._read, self._fork), (7, 1, 2, 1))[0]
             await act(session_id)
+            await asyncio.sleep(self._pause_s)
 
     async def _write(self, session_id: str) -> None:
         self._number += 1
@@ -72,7 +77,7 @@ class BusyClient:
         request_id = f"{self._name}-{self._number}"
         while True:
             try:
-                await self._client.sessions.run_in_transaction(both, request_id=request_id)
+                await self._client.sessions.run_in_transaction(both, attempts=1000, request_id=request_id)
             except ramet.AlreadyCommitted:
                 break
             except ramet.RametError as error:

@@ -44,16 +44,28 @@ class Doom:
 
 
 def doom_mysql(doom: Doom) -> None:
-    """Counts the steps of PyMySQL connections."""
-    send = pymysql.connections.Connection.query
-    commit = pymysql.connections.Connection.commit
+    """Counts the steps of PyMySQL connections; statements that travel together are sent as one."""
+    driver: Any = pymysql.connections.Connection
+    send, read_on, commit = driver.query, driver.next_result, driver.commit
+    committing = False
+
+    def returned(connection: Any) -> None:
+        # The COMMIT is the last of those that travel together.
+        if committing and not connection._result.has_next:
+            doom.step()
 
     def counted_query(self: Any, sql: Any, unbuffered: bool = False) -> Any:
+        nonlocal committing
         text = sql.decode("utf-8", "replace") if isinstance(sql, bytes | bytearray) else sql
         doom.statement(text)
+        committing = text.endswith("COMMIT")
         done = send(self, sql, unbuffered)
-        if text == "COMMIT":
-            doom.step()
+        returned(self)
+        return done
+
+    def counted_next_result(self: Any, unbuffered: bool = False) -> Any:
+        done = read_on(self, unbuffered)
+        returned(self)
         return done
 
     def counted_commit(self: Any) -> None:
@@ -61,8 +73,7 @@ def doom_mysql(doom: Doom) -> None:
         commit(self)
         doom.step()
 
-    pymysql.connections.Connection.query = counted_query  # type: ignore[method-assign] # to see every statement
-    pymysql.connections.Connection.commit = counted_commit  # type: ignore[method-assign] # it does not go by query
+    driver.query, driver.next_result, driver.commit = counted_query, counted_next_result, counted_commit
 
 
 def doom_sqlite(doom: Doom) -> None:

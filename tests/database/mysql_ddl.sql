@@ -199,8 +199,25 @@ CREATE TABLE space (
 	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	root_count BIGINT NOT NULL,
 	created_at DATETIME(6) NOT NULL,
+	tree_position BIGINT NOT NULL COMMENT 'of its last tree_change' DEFAULT 0,
+	tree_floor BIGINT NOT NULL COMMENT 'changes up to here are forgotten' DEFAULT 0,
 	PRIMARY KEY (space_id)
 )ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='One row per space; its lock orders moves and the indexes of roots.' COLLATE utf8mb4_bin;
+CREATE TABLE swept_node (
+	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	node_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	parent_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin COMMENT 'where it stood; NULL for a root',
+	label VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+	source_session_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin,
+	config_version BIGINT NOT NULL,
+	version BIGINT NOT NULL,
+	created_at DATETIME(6) NOT NULL,
+	swept_at DATETIME(6) NOT NULL,
+	config_system_prompt LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+	config_skills_json LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+	PRIMARY KEY (space_id, node_id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='Nodes whose content never came, for some days: if it comes after all, they come back.' COLLATE utf8mb4_bin;
+CREATE INDEX swept_node_by_age ON swept_node (swept_at);
 CREATE TABLE telemetry_event (
 	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
 	event_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -275,3 +292,12 @@ CREATE INDEX topology_node_by_depth ON topology_node (space_id, depth, parent_id
 CREATE INDEX topology_node_by_parent ON topology_node (space_id, parent_id, `index`, node_id);
 CREATE INDEX topology_node_by_source ON topology_node (space_id, source_session_id, node_id);
 CREATE INDEX topology_node_by_waiting ON topology_node (awaits_content, space_id, parent_id, created_at);
+CREATE TABLE tree_change (
+	space_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	position BIGINT NOT NULL COMMENT 'given under the lock of the space',
+	kind VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'CREATED, UPDATED, MOVED or DELETED',
+	node_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+	changed_at DATETIME(6) NOT NULL,
+	PRIMARY KEY (space_id, position)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='What became of the nodes that readers see, for some days, in the order of commits.' COLLATE utf8mb4_bin;
+CREATE INDEX tree_change_by_age ON tree_change (changed_at);

@@ -16,6 +16,7 @@ from ramet_server.database.database import Database
 from ramet_server.database.schema import SchemaState
 from ramet_server.database.tables import metadata
 from ramet_server.database.tables.session import session
+from ramet_server.database.tables.shared import space
 from ramet_server.domain.errors import SchemaMismatch
 from tests.database import counters, rows
 from tests.harness.mariadb import MariaDb
@@ -41,6 +42,8 @@ def first(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Databa
         schema.upgrade(database, counters.call())
     row = rows.session("kept", "main", label="Main")
     database.write(counters.call(), lambda connection: connection.execute(insert(session), row))
+    of_old = {"space_id": "kept", "root_count": 1, "created_at": row["created_at"]}
+    database.write(counters.call(), lambda connection: connection.execute(insert(space), of_old))
     yield database
     database.close()
 
@@ -70,6 +73,9 @@ def test_an_upgrade_adds_what_is_missing_and_keeps_what_is_there(first: Database
     assert _is_whole(first)
     label = select(session.c.label).where(session.c.space_id == "kept")
     assert first.read(counters.call(), lambda connection: connection.execute(label).scalar_one()) == "Main"
+    # Nobody can watch the forest from its start, since what became of its nodes was not written down.
+    extent = select(space.c.tree_position, space.c.tree_floor).where(space.c.space_id == "kept")
+    assert first.read(counters.call(), lambda connection: tuple(connection.execute(extent).one())) == (1, 1)
 
 
 @pytest.mark.mariadb

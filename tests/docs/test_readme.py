@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ramet_server.database import schema
 from tests.docs.readme import ROOT, blocks, commands
 from tests.harness.mariadb import MariaDb
 from tests.harness.server import ServerProcess
@@ -95,13 +96,13 @@ def test_python_programs(made: ServerProcess, tmp_path: Path) -> None:
         script = tmp_path / "readme.py"
         script.write_text(program.text.replace(ADDRESS, made.address))
         told.append(_run(f"{shlex.quote(str(ROOT / '.venv/bin/python'))} {script}"))
-    assert told == ["Be brief. 2 The user likes botany.\n", "8\n", "6 0 0 0\n"]
+    assert told == ["Be brief. 2 The user likes botany.\n", "It is 3.\n", "8\n", "6 0 0 0\n"]
 
 
 @pytest.mark.mariadb
 def test_mysql_lines(mariadb_server: MariaDb, tmp_path: Path) -> None:
     url = mariadb_server.new_database()
-    assert "0002" in _run(".venv/bin/ramet-server migrate", RAMET_DATABASE_URL=url)
+    assert schema.head() in _run(".venv/bin/ramet-server migrate", RAMET_DATABASE_URL=url)
     with ServerProcess(tmp_path, {"RAMET_DATABASE_URL": url}) as server:
         assert server.address
         assert server.terminate() == 0

@@ -83,6 +83,8 @@ class Surroundings:
     channel: grpc.Channel
     rows: Callable[[], Counter[str]]
     """Counts the rows of each table of its database."""
+    wrong: Callable[[str], Sequence[object]]
+    """Tells what a verification finds in a space."""
 
 
 class Base(RuleBasedStateMachine):
@@ -131,6 +133,7 @@ class Base(RuleBasedStateMachine):
             # What failed is known, and must not be hidden by what fails after it.
             return
         self.check_everything()
+        assert self.surroundings.wrong(self.client.space) == []
         shown = {id(record) for session in self.sessions.values() for record in session.records}
         self._check_rows(
             session=len(self.sessions),

@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tests.model.forest_read_rules import ForestReadRules
 from tests.model.read_rules import ReadRules
-from tests.model.record_rules import RecordRules
 from tests.model.repeat_rules import RepeatRules
 from tests.model.session_rules import SessionRules
+from tests.model.transaction_rules import TransactionRules
+from tests.model.watch_rules import TreeWatchRules, WatchRules
 
 _EXAMPLES = int(os.environ.get("RAMET_MODEL_EXAMPLES", "20"))
 _SEARCH = os.environ.get("RAMET_MODEL_SEARCH") == "1"
@@ -30,15 +31,15 @@ SETTINGS = settings(
 """About a minute on each backend. RAMET_MODEL_EXAMPLES sets how many runs of up to 40 steps each machine makes."""
 
 
-class Conversations(SessionRules, RecordRules, ReadRules, RepeatRules):
+class Conversations(SessionRules, TransactionRules, ReadRules, WatchRules, RepeatRules):
     """SessionStorage over one space."""
 
 
-class Trees(ForestReadRules, RepeatRules):
+class Trees(ForestReadRules, TreeWatchRules, RepeatRules):
     """SessionTree over one space, used alone."""
 
 
-class Both(SessionRules, RecordRules, ReadRules, ForestReadRules, RepeatRules):
+class Both(SessionRules, TransactionRules, ReadRules, WatchRules, ForestReadRules, TreeWatchRules, RepeatRules):
     """Both contracts over one space."""
 
     def check_everything(self) -> None:

@@ -8,6 +8,10 @@ import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
 from ramet_server.database.database import Database
+from ramet_server.domain.call import Call
+from ramet_server.domain.clock import SystemClock
+from ramet_server.domain.limits import Limits
+from ramet_server.verifying import Verification
 from tests.harness.server import running_server
 from tests.model.base import Base, Surroundings
 from tests.model.machine import SETTINGS, Both, Conversations, Trees
@@ -22,7 +26,12 @@ def surroundings(database_url: str) -> Iterator[Surroundings]:
         grpc.insecure_channel(address) as channel,
         closing(Database.open(database_url)) as database,
     ):
-        yield Surroundings(channel, row_counter(database.engine))
+        verification = Verification(database, Limits(), SystemClock())
+        yield Surroundings(
+            channel,
+            row_counter(database.engine),
+            lambda space: list(verification.run(Call(""), space=space)),
+        )
 
 
 @pytest.mark.timeout(600)

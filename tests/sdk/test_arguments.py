@@ -35,11 +35,17 @@ METHODS = [
 HALF_A_PAIR = "\ud800"
 BAD = [object(), 5, 1.5, HALF_A_PAIR, b"\xff", ["\ud800"], [object()], {"a": 1}, -(10**30), "", True, "no such word"]
 
+
+async def nothing(_: ramet.Transaction) -> None:
+    """Does nothing in a transaction."""
+
+
 GOOD: dict[str, Any] = {
     "config": Config("Be brief.", ()),
     "created_before": datetime(2026, 2, 1, tzinfo=UTC),
     "created_from": datetime(2026, 1, 1, tzinfo=UTC),
     "evaluation": SelfEvaluation(50),
+    "fn": nothing,
     "group_by": [Dimension.DAY],
     "index": 0,
     "keep_last": 1,

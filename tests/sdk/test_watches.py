@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 import ramet
-from ramet.client import RecordNews
+from ramet.client import RecordNews, TreeChange, TreeChangeKind, TreeNews
 from tests.harness.server import ServerProcess
 
 Record = ramet.Record
@@ -40,6 +40,32 @@ async def test_records_come_as_they_are_appended(client: ramet.Client) -> None:
     with pytest.raises(ramet.NotFound):
         await anext(fresh)
     await everything.aclose()
+
+
+async def test_the_forest_is_followed_from_where_it_was_read(client: ramet.Client) -> None:
+    await client.tree.create_session("a")
+    page = await client.tree.get_tree()
+    watch = client.tree.watch_tree(after_position=page.position)
+    assert await anext(watch) == TreeNews((), 1)
+    assert (await ramet.Orchestrator(client).read_tree()).position == 1
+    await client.tree.create_session("b", parent_id="a", awaits_content=True)
+    await client.sessions.put_session("b")
+    await client.tree.move_node("b", parent_id=None)
+    await client.tree.put_config("b", ramet.Config(skills=()))
+    await client.tree.delete_node("b")
+    told: list[TreeChange] = []
+    while len(told) < 4:
+        told += (await anext(watch)).changes
+    kinds = [TreeChangeKind.CREATED, TreeChangeKind.MOVED, TreeChangeKind.UPDATED, TreeChangeKind.DELETED]
+    assert [(change.position, change.kind, change.node_id) for change in told] == [
+        (position, kind, "b") for position, kind in enumerate(kinds, start=2)
+    ]
+    assert all(change.changed_at is not None and change.changed_at.tzinfo is not None for change in told)
+    assert await anext(client.tree.watch_tree()) == TreeNews((), 5)
+    with pytest.raises(ramet.OutOfRange) as caught:
+        await anext(client.tree.watch_tree(after_position=6))
+    assert caught.value.metadata == {"head_position": "5"}
+    await watch.aclose()
 
 
 async def test_what_cannot_be_resumed_is_raised_at_once(client: ramet.Client) -> None:

@@ -12,6 +12,8 @@ from ramet_server.database.tables import session as tables
 from ramet_server.domain.call import Call
 from ramet_server.domain.ids import new_id
 from ramet_server.domain.limits import Limits
+from session_service.rules.watching import WatchRules
+from session_service.store.unit import SqlStore
 from tests.session_service.storage import EVERYTHING, Storage, TurnedClock, statements
 
 SESSIONS = 3000
@@ -132,6 +134,11 @@ def every_call(storage: Storage) -> None:
     storage.context("long", max_records=500)
     list(service.BatchGetSlots(pb.BatchGetSlotsRequest(session_ids=ids), call))
     service.DiffSessions(pb.DiffSessionsRequest(left_session_id="new", right_session_id="last"), call)
+    watches = WatchRules(SqlStore(storage.database, storage.clock, 24))
+    for name, after in (("long", 50_000), ("newest", 3), ("newest", None)):
+        position = watches.begin(call, name, after)
+        watches.news(call, position)
+        assert watches.stands(call, [position.origin])
     storage.archive("new")
     storage.delete("new")
     storage.delete("newer")

@@ -1,7 +1,7 @@
 """Open transactions: what they may take, how long they may stay, and that nothing is left of one that ends."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from ramet_server.serving.settings import Settings
 from tests.conformance.refusing import reason_of, refused, too_large
 from tests.conformance.session.making import append, calling, get, put, texts, user, users
 from tests.conformance.session.transacting import Transaction, requests
+from tests.harness.muffle import Muffle
 from tests.harness.server import ServerProcess, running_server
 from tests.harness.waiting import wait_until
 
@@ -35,18 +36,20 @@ def test_a_transaction_that_its_client_leaves_open_is_ended_with_the_limit(datab
     with serving(database_url, transaction_seconds=0.2) as storage:
         # One that never begins is no better than one that never commits.
         for request_id in ("left-open", None):
-            with Transaction(storage, request_id) as transaction:
+            with (
+                refused(grpc.StatusCode.ABORTED, "TRANSACTION_EXPIRED") as refusal,
+                Transaction(storage, request_id) as transaction,
+            ):
                 if request_id:
                     transaction.append("main", user())
-                with refused(grpc.StatusCode.ABORTED, "TRANSACTION_EXPIRED") as refusal:
-                    transaction.answer()
+                transaction.answer()
             assert refusal.metadata == {"limit": "0.2", "unit": "seconds"}
         assert texts(storage, "main") == []
         append(storage, "main", user("at once"))
 
 
 def test_a_client_that_does_not_read_is_ended_too(database_url: str) -> None:
-    with serving(database_url, transaction_seconds=1.0, open_transaction_bytes=24 * 1024) as storage:
+    with serving(database_url, transaction_seconds=2.0, open_transaction_bytes=24 * 1024) as storage:
         append(storage, "main", *(user("x" * _MIB) for _ in range(4)))
         with Transaction(storage) as deaf:
             for _ in range(20):
@@ -110,6 +113,42 @@ def test_all_open_transactions_together_are_limited(database_url: str) -> None:
             transaction.put_memory("main", "z" * 70 * 1024)
             transaction.call.cancel()
         wait_until(lambda: reason_of(lambda: Transaction(storage)) is None, "what the cancelled one took is given back")
+
+
+def test_open_transactions_hold_neither_thread_nor_connection_nor_lock(database_url: str) -> None:
+    with serving(database_url, pool_size=1) as storage, ExitStack() as stack:
+        opened = [stack.enter_context(Transaction(storage)) for _ in range(20)]
+        for number, transaction in enumerate(opened):
+            transaction.get_session("main")
+            transaction.append("main", user("never"))
+            transaction.put_session(f"other-{number}", expected_version=0)
+        # All of them are open, and whoever writes the same goes on at once.
+        append(storage, "main", user("at once"))
+        put(storage, "other-1", expected_version=0)
+        for transaction in opened:
+            assert reason_of(transaction.commit) == "TRANSACTION_CONFLICT"
+        assert texts(storage, "main") == ["at once"]
+
+
+def test_a_client_that_is_gone_leaves_nothing(sqlite_url: str) -> None:
+    settings = Settings(log_level="error", open_transaction_bytes=100 * 1024)
+    with (
+        running_server(sqlite_url, settings=settings) as address,
+        Muffle(address) as network,
+        grpc.insecure_channel(network.address) as far,
+        grpc.insecure_channel(address) as near,
+    ):
+        storage = SessionStorageStub(near)
+        put(storage, "main")
+        with Transaction(SessionStorageStub(far)) as transaction:
+            transaction.put_memory("main", "x" * 70 * 1024)
+            network.cut()
+            # Without an end of the stream, as when its process is killed.
+            wait_until(lambda: reason_of(lambda: Transaction(storage)) is None, "its room is given back")
+        with Transaction(storage) as transaction:
+            assert transaction.get_memory("main").version == 0
+            transaction.put_memory("main", "y" * 70 * 1024)
+            transaction.commit()
 
 
 def test_each_of_many_writes_is_answered_over_those_before_it(database_url: str) -> None:

@@ -124,6 +124,7 @@ def test_the_command_makes_one_pass_and_prints_counts(world: World, database_url
     assert done.stdout.splitlines() == [
         "settled_nodes=0",
         "deleted_nodes=1",
+        "returned_nodes=0",
         "deleted_sessions=1",
         "expired_sessions=0",
         "expired_nodes=0",
@@ -135,6 +136,7 @@ def test_the_command_makes_one_pass_and_prints_counts(world: World, database_url
         "deleted_diagnoses=0",
         "forgotten_events=0",
         "forgotten_producers=0",
+        "forgotten_tree_changes=0",
     ]
     assert world.sessions() == []
     assert world.forest.roots() == []

@@ -32,9 +32,9 @@ def sweep(world: World, days: KeptDays = MONTH) -> Sweep:
 
 
 def pass_over(world: World, days: KeptDays = MONTH) -> Counts:
-    """Makes one pass; released places and remembered requests are of no interest here."""
+    """Makes one pass; released places, requests and changes that are forgotten are of no interest here."""
     counts = sweep(world, days).run(Call(""))
-    return replace(counts, released_records=0, forgotten_requests=0)
+    return replace(counts, released_records=0, forgotten_requests=0, forgotten_tree_changes=0)
 
 
 def nodes(world: World) -> list[str]:

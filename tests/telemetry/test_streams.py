@@ -13,6 +13,7 @@ from sqlalchemy import select
 from ramet.telemetry.v1 import telemetry_pb2 as pb
 from ramet.telemetry.v1.telemetry_pb2_grpc import TelemetryStub
 from ramet_server.commands.services import TELEMETRY
+from ramet_server.database import schema
 from ramet_server.database.database import Database
 from ramet_server.database.tables import telemetry as tables
 from tests.conformance.calling import within
@@ -243,7 +244,7 @@ def test_the_rows_are_there_when_the_ack_is(channel: grpc.Channel, world: World)
 def test_server_info_tells_the_limits(channel: grpc.Channel) -> None:
     info = TelemetryStub(channel).GetServerInfo(pb.GetServerInfoRequest())
     assert info.version
-    assert info.schema_revision == "0002"
+    assert info.schema_revision == schema.head()
     assert info.limits == pb.Limits(
         max_batch_events=1000,
         max_batch_bytes=4 * 1024 * 1024,

@@ -253,10 +253,10 @@ async def test_many_watchers_are_one_poller(row: Any, workers: Workers) -> None:
     firsts = [await anext(watch) for watch in watches]
     assert {each.session.session_id for each in firsts} == {"d"}
     assert scripted.looks < 60
-    assert len(hub._pollers) == 1
+    assert len(hub._watched) == 1
     for watch in watches:
         await watch.aclose()
-    assert not hub._pollers
+    assert not hub._watched
 
 
 async def _take_all(watch: AsyncIterator[pb.TailEventsResponse]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,8 @@ from ramet_server.domain.ids import new_id, new_origin
 from ramet_server.domain.limits import Limits
 from tests.tree_service.bulk import multiply, name, plant
 from tests.tree_service.forest import Forest, TurnedClock
+from tree_service.rules.watching import WatchRules
+from tree_service.store import SqlBacklog, TreeStore
 
 COPIES = 30
 Statement = tuple[str, Any]
@@ -32,7 +35,7 @@ def crowded(database: Database) -> Forest:
         _refer(forest)
         _talk(forest)
     if database.engine.dialect.name == "mysql":
-        every = "topology_node, node_ref, session, session_removal, space"
+        every = "topology_node, node_ref, session, session_removal, space, tree_change"
         database.read(Call("x"), lambda connection: connection.execute(text(f"ANALYZE TABLE {every}")).all())
     return forest
 
@@ -112,6 +115,18 @@ def every_call(forest: Forest) -> None:
     forest.sweep.waiting(forest.call, 10)
     for removal in forest.sweep.pending_removals(forest.call, 10):
         forest.sweep.finish_removal(forest.call, removal)
+    watch(forest)
+
+
+def watch(forest: Forest) -> None:
+    """Reads all changes as a watcher does, looks at what is watched, and forgets a few changes."""
+    rules = WatchRules(TreeStore(forest.database, forest.limits, forest.clock), SqlBacklog(forest.database))
+    assert rules.begin(forest.call, None) > rules.begin(forest.call, 0)
+    assert rules.news(forest.call, 0).changes
+    assert rules.extents(forest.call, [forest.call.space])
+    forest.clock.ahead += timedelta(days=8)
+    assert forest.sweep.forget_changes(forest.call, 10) >= 10
+    forest.clock.ahead -= timedelta(days=8)
 
 
 def faults(database: Database, statement: str, parameters: Any) -> Sequence[str]:
@@ -164,8 +179,9 @@ def test_calls_are_few_statements(crowded: Forest) -> None:
         (5, partial(crowded.get, parent)),
         (4, partial(crowded.children, parent)),
         (4, partial(crowded.nodes, 1000, source_session_id="nobody")),
-        (7, partial(crowded.create, "a", parent, request_id=new_id())),
-        (8, partial(crowded.relabel, "a", "x", request_id=new_id())),
+        # Two more tell those who watch.
+        (7 + 2, partial(crowded.create, "a", parent, request_id=new_id())),
+        (8 + 2, partial(crowded.relabel, "a", "x", request_id=new_id())),
     ):
         with statements(crowded.database) as seen:
             work()

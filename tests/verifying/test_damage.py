@@ -2,298 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+import re
+from pathlib import Path
 
 import pytest
 
-from ramet_server.database.tables import metadata
 from ramet_server.domain.findings import Outcome
+from tests.verifying import damages
+from tests.verifying.damages import DAMAGES, Damage
 from tests.verifying.world import World
-
-T = metadata.tables
-LONG_AGO = datetime(2026, 1, 2, tzinfo=UTC)
-OPEN_END = (1 << 63) - 1
-
-
-@dataclass(frozen=True)
-class Damage:
-    """One kind of damage."""
-
-    code: str
-    plant: Callable[[World], str]
-    """Does it, in the space named ``space``; returns the id that the finding must have."""
-    left: bool = False
-    """Whether it is left to people."""
-    may_differ: Collection[str] = ()
-    """Tables that are not as they were after the mending."""
-    space: str = "space"
-    along: Collection[str] = ()
-    """Findings that cannot but come with it."""
-
-
-DAMAGES: list[Damage] = []
-
-
-def damage(code: str, **options: Any) -> Callable[[Callable[[World], str]], Callable[[World], str]]:
-    """Makes a damage of a function."""
-
-    def take(plant: Callable[[World], str]) -> Callable[[World], str]:
-        DAMAGES.append(Damage(code, plant, **options))
-        return plant
-
-    return take
-
-
-def session(session_id: str) -> dict[str, Any]:
-    """The key of a session."""
-    return {"space_id": "space", "session_id": session_id}
-
-
-def node(node_id: str) -> dict[str, Any]:
-    """The key of a node."""
-    return {"space_id": "space", "node_id": node_id}
-
-
-def diagnose_wrongly(world: World, **values: Any) -> None:
-    """Changes a diagnosis, but not the time of its last change, which MySQL would set by itself."""
-    (row,) = world.rows(T["diagnosis_session"], **session("d"))
-    world.change(T["diagnosis_session"], session("d"), updated_at=row.updated_at, **values)
-
-
-@damage("TAG_STRAY")
-def a_tag_of_no_session(world: World) -> str:
-    world.add(T["session_tag"], **session("never"), tag="t")
-    return "never"
-
-
-@damage("SLOT_STRAY")
-def a_slot_of_no_session(world: World) -> str:
-    world.add(T["context_slot"], **session("never"), slot="memory", content="x", version=1, updated_at=LONG_AGO)
-    return "never"
-
-
-@damage("SESSION_SPANS", left=True, along=["RECORD_MISSING"])
-def spans_that_overlap(world: World) -> str:
-    origin = world.origin("side")
-    first = min(row.first_seq for row in world.rows(T["history_span"], owner_origin=origin))
-    world.change(T["history_span"], {"owner_origin": origin, "first_seq": first}, last_seq=9)
-    return "side"
-
-
-@damage("SESSION_OPEN_SPAN", along=["RECORD_LEAKED"])
-def a_session_without_its_own_span(world: World) -> str:
-    world.drop(T["history_span"], owner_origin=world.origin("main"), last_seq=OPEN_END)
-    return "main"
-
-
-@damage("SESSION_OPEN_SPAN", left=True)
-def a_session_whose_open_span_is_another_s(world: World) -> str:
-    # One with records of its own would lose them too.
-    own, source = world.origin("deep"), world.origin("main")
-    world.change(T["history_span"], {"owner_origin": own, "last_seq": OPEN_END}, origin=source)
-    return "deep"
-
-
-@damage("SESSION_HEAD", may_differ=["session"])
-def a_head_below_its_records(world: World) -> str:
-    world.change(T["session"], session("main"), head_seq=9)
-    return "main"
-
-
-@damage("SESSION_FLOOR")
-def a_floor_above_what_is_shown(world: World) -> str:
-    (row,) = world.rows(T["session"], **session("main"))
-    world.change(T["session"], session("main"), floor_seq=row.floor_seq + 1)
-    return "main"
-
-
-@damage("RECORD_MISSING", left=True)
-def a_record_that_is_gone(world: World) -> str:
-    origin = world.origin("main")
-    world.drop(T["record"], origin=origin, seq=11)
-    return origin
-
-
-@damage("RECORD_MISSING", left=True)
-def a_record_of_a_deleted_source_that_is_gone(world: World) -> str:
-    (span, _) = sorted(world.rows(T["history_span"], owner_origin=world.origin("heir")), key=lambda row: row.first_seq)
-    world.drop(T["record"], origin=span.origin, seq=4)
-    return str(span.origin)
-
-
-@damage("RECORD_LEAKED", may_differ=["record", "released_span"])
-def a_record_that_nobody_shows(world: World) -> str:
-    origin = world.origin("side")
-    (own,) = world.rows(T["history_span"], owner_origin=origin, last_seq=OPEN_END)
-    row = world.rows(T["record"], origin=origin)[0]
-    # The seq that its rewind left empty.
-    world.add(T["record"], **{**row._mapping, "seq": own.first_seq - 1})
-    return origin
-
-
-@damage("RECORD_LEAKED", may_differ=["record", "released_span"], space="")
-def records_of_an_origin_that_is_no_session_s(world: World) -> str:
-    (row,) = world.rows(T["record"], origin=world.origin("side"), seq=9)
-    world.add(T["record"], **{**row._mapping, "origin": "f" * 32})
-    return "f" * 32
-
-
-@damage("SPAN_STRAY", may_differ=["released_span"], space="")
-def spans_of_no_session(world: World) -> str:
-    shown = world.origin("main")
-    world.add(T["history_span"], owner_origin="f" * 32, first_seq=9, origin=shown, last_seq=9)
-    return "f" * 32
-
-
-@damage("MARK_STRAY", space="")
-def a_mark_of_no_session(world: World) -> str:
-    world.add(T["broken_group"], origin="f" * 32, seq=1)
-    return "f" * 32
-
-
-@damage("SPACE_ROOT_COUNT")
-def a_root_too_many_counted(world: World) -> str:
-    world.change(T["space"], {"space_id": "space"}, root_count=7)
-    return "space"
-
-
-@damage("SPACE_ROOT_COUNT", may_differ=["space"])
-def a_space_without_its_row(world: World) -> str:
-    world.drop(T["space"], space_id="space")
-    return "space"
-
-
-@damage("SPACE_ROOT_INDEXES")
-def roots_with_a_gap(world: World) -> str:
-    world.change(T["topology_node"], node("lone"), index=5)
-    return "space"
-
-
-@damage("NODE_PARENT", left=True, along=["NODE_CHILD_COUNT"])
-def a_node_whose_parent_is_gone(world: World) -> str:
-    world.change(T["topology_node"], node("leaf"), parent_id="never")
-    return "leaf"
-
-
-@damage(
-    "NODE_CYCLE",
-    may_differ=["topology_node", "space"],
-    along=["SPACE_ROOT_COUNT", "NODE_CHILD_COUNT", "SPACE_ROOT_INDEXES"],
-)
-def a_node_below_itself(world: World) -> str:
-    world.change(T["topology_node"], node("main"), parent_id="leaf")
-    return "main"
-
-
-@damage("NODE_DEPTH", along=["NODE_DEPTH"])
-def a_wrong_depth(world: World) -> str:
-    world.change(T["topology_node"], node("side"), depth=4)
-    return "side"
-
-
-@damage("NODE_CHILD_COUNT")
-def a_wrong_number_of_children(world: World) -> str:
-    world.change(T["topology_node"], node("main"), child_count=2)
-    return "main"
-
-
-@damage("NODE_CHILD_INDEXES")
-def children_with_a_gap(world: World) -> str:
-    world.change(T["topology_node"], node("other"), index=4)
-    return "main"
-
-
-@damage("NODE_AWAITS")
-def a_hidden_node_with_children(world: World) -> str:
-    world.change(T["topology_node"], node("side"), awaits_content=True)
-    return "side"
-
-
-@damage("NODE_WAITS_LONG")
-def a_node_that_no_sweep_took(world: World) -> str:
-    world.space.forest.create("waits", "main", awaits_content=True)
-    world.change(T["topology_node"], node("waits"), created_at=LONG_AGO)
-    return "waits"
-
-
-@damage("REF_DANGLING")
-def a_ref_to_nowhere(world: World) -> str:
-    world.add(T["node_ref"], **node("leaf"), target_id="never", created_at=LONG_AGO)
-    return "leaf\N{RIGHTWARDS ARROW}never"
-
-
-@damage("REF_ILLEGAL")
-def a_ref_to_an_ancestor(world: World) -> str:
-    world.add(T["node_ref"], **node("leaf"), target_id="main", created_at=LONG_AGO)
-    return "leaf\N{RIGHTWARDS ARROW}main"
-
-
-@damage("REF_ILLEGAL")
-def a_ref_to_a_descendant(world: World) -> str:
-    world.add(T["node_ref"], **node("main"), target_id="leaf", created_at=LONG_AGO)
-    return "main\N{RIGHTWARDS ARROW}leaf"
-
-
-@damage("REF_ILLEGAL")
-def a_ref_to_itself(world: World) -> str:
-    world.add(T["node_ref"], **node("leaf"), target_id="leaf", created_at=LONG_AGO)
-    return "leaf\N{RIGHTWARDS ARROW}leaf"
-
-
-@damage("REMOVAL_UNFINISHED")
-def a_removal_that_no_sweep_finished(world: World) -> str:
-    world.add(T["session_removal"], **session("never"), origin="e" * 32, requested_at=LONG_AGO)
-    return "never"
-
-
-@damage("DIAGNOSIS_TOTALS")
-def a_wrong_total(world: World) -> str:
-    diagnose_wrongly(world, step_count=7, total_token_count=1)
-    return "d"
-
-
-@damage("DIAGNOSIS_FEEDBACK")
-def a_wrong_feedback(world: World) -> str:
-    diagnose_wrongly(world, feedback=None)
-    return "d"
-
-
-@damage("STEP_STRAY")
-def a_step_of_no_diagnosis(world: World) -> str:
-    row = world.rows(T["agent_step"], **session("d"))[0]
-    world.add(T["agent_step"], **{**row._mapping, "id": 1, "session_id": "never"})
-    return "never"
-
-
-@damage("TOOL_STRAY")
-def a_tool_call_of_no_diagnosis(world: World) -> str:
-    row = next(row for row in world.rows(T["tool_invocation"], **session("d")) if row.step_id is None)
-    world.add(T["tool_invocation"], **{**row._mapping, "id": 1, "session_id": "never"})
-    return "never"
-
-
-@damage("FEEDBACK_STRAY")
-def feedback_of_no_diagnosis(world: World) -> str:
-    (row,) = world.rows(T["diagnosis_feedback"], **session("d"))
-    world.add(T["diagnosis_feedback"], **{**row._mapping, "session_id": "never"})
-    return "never"
-
-
-@damage("TOOL_STEP")
-def a_tool_call_without_its_step(world: World) -> str:
-    row = next(row for row in world.rows(T["tool_invocation"], **session("d")) if row.step_id is not None)
-    world.change(T["tool_invocation"], {"id": row.id}, step_id=None, updated_at=row.updated_at)
-    return "d"
-
-
-@damage("TOOL_STEP")
-def a_tool_call_with_a_step_that_is_none(world: World) -> str:
-    row = next(row for row in world.rows(T["tool_invocation"], **session("d")) if row.step_id is None)
-    world.change(T["tool_invocation"], {"id": row.id}, step_id=5, updated_at=row.updated_at)
-    return "d"
 
 
 def test_what_the_services_leave_is_whole(world: World) -> None:
@@ -328,7 +45,35 @@ def test_damage_is_told_and_mended(world: World, planted: Damage) -> None:
 
 
 def test_one_space_alone_can_be_looked_at(world: World) -> None:
-    a_wrong_total(world)
-    a_record_of_a_deleted_source_that_is_gone(world)
+    damages.a_wrong_total(world)
+    damages.a_record_of_a_deleted_source_that_is_gone(world)
     assert world.verify(space="other") == []
     assert {each.code for each in world.verify(space="space")} == {"DIAGNOSIS_TOTALS", "RECORD_MISSING"}
+
+
+def test_what_is_left_to_people_can_be_done_as_it_says(world: World) -> None:
+    damages.a_node_whose_parent_is_gone(world)
+    damages.a_record_that_is_gone(world)
+    world.verify(repair=True)
+    world.space.forest.move("leaf", "side")
+    world.space.storage.truncate("main", 10)
+    assert world.verify() == []
+    assert world.space.forest.ancestors("leaf") == ["side", "main"]
+
+
+def test_many_spans_are_looked_at_in_parts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("session_service.store.audit._SPANS_AT_ONCE", 2)
+    assert world.verify() == []
+    about = damages.a_floor_above_what_is_shown(world)
+    damages.a_record_that_is_gone(world)
+    assert [(each.code, each.id) for each in world.verify() if each.code == "SESSION_FLOOR"] == [
+        ("SESSION_FLOOR", about)
+    ]
+    assert len(world.verify()) == 2
+
+
+def test_every_code_that_is_documented_is_tried() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "verify.md").read_text(encoding="utf-8")
+    table = page.partition("| Code |")[2]
+    documented = {code for line in table.splitlines() for code in re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", line[:80])}
+    assert documented - {"RAMET_AWAIT_CONTENT_SECONDS"} == {planted.code for planted in DAMAGES}

@@ -22,18 +22,31 @@ class Forest(Protocol):
         ...
 
 
-def clear_some(unit: UnitOfWork, forest: Forest, limit: int, now: datetime) -> int:
-    """Removes the last nodes of a space within a unit, and the space itself where none is left; returns how many."""
+def clear_some(unit: UnitOfWork, forest: Forest, limit: int, now: datetime) -> tuple[int, bool]:
+    """Removes the last nodes of a space within a unit, and at last the space itself.
+
+    Returns how many nodes went, and whether there is more to do.
+    """
     if unit.space.lock() is None:
-        return 0
+        return 0, False
     found = forest.deepest(limit)
     if not found:
-        forest.forget_space()
-        return 0
+        return 0, _forget_some(unit, forest, limit)
     # Backwards, so that what is left of a family still counts from 0.
-    going = [node_id for node_id, _ in found]
+    going = [node_id for node_id, _ in reversed(found)]
     families = Counter(parent_id for _, parent_id in found)
     for parent_id in families.keys() - set(going):
         enlarge(unit, parent_id, -families[parent_id])
     erase_nodes(unit, going, now)
-    return len(going)
+    return len(going), True
+
+
+def _forget_some(unit: UnitOfWork, forest: Forest, limit: int) -> bool:
+    """Forgets changes of a forest that has no node, the oldest first, and then the space; tells if it goes on."""
+    extent = unit.changes.extent()
+    if extent.floor < extent.position:
+        # The floor rises with them, so that whoever watches is told.
+        unit.changes.forget(min(extent.position, extent.floor + limit))
+        return True
+    forest.forget_space()
+    return False

@@ -10,7 +10,7 @@ from ramet_server.domain.limits import Limits
 from ramet_server.domain.text import check_label, check_text
 from tree_service.rules.ports import Store, UnitOfWork
 from tree_service.rules.showing import check_expected, lock_space, settled, visible
-from tree_service.rules.values import MAX_SKILLS, Config
+from tree_service.rules.values import MAX_SKILLS, ChangeKind, Config
 
 
 def check_config(config: Config, limits: Limits) -> Config:
@@ -65,6 +65,7 @@ class ConfigRules:
                 )
             stored = replace(new, version=version + 1)
             unit.configs.put(node_id, stored)
+            unit.changes.tell(ChangeKind.UPDATED, [node_id])
             return stored, {"node_id": node_id, "version": stored.version}
 
         def replay(unit: UnitOfWork, outcome: Outcome) -> Config:

@@ -9,8 +9,8 @@ from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from tree_service.rules.ports import Store, UnitOfWork
 from tree_service.rules.ranks import close_ranks, enlarge
-from tree_service.rules.showing import check_expected, check_version, hidden, lock_space, visible
-from tree_service.rules.values import REPORTED, Deleted, DeletePolicy, Deletion, Node
+from tree_service.rules.showing import check_expected, check_version, hidden, lock_space, settle, visible
+from tree_service.rules.values import REPORTED, ChangeKind, Deleted, DeletePolicy, Deletion, Node
 
 
 class DeletionRules:
@@ -56,6 +56,10 @@ class DeletionRules:
 
     def _hand_over(self, unit: UnitOfWork, node: Node) -> None:
         """Puts the children in the place of their parent, in order."""
+        seen = unit.nodes.child_ids(node.node_id, node.child_count)
+        # They are told of from here on, so they must not hide again.
+        settle(unit, [node_id for node_id, arrived in unit.nodes.waiting(seen).items() if arrived])
+        unit.changes.tell(ChangeKind.MOVED, seen)
         # No ref becomes illegal: whoever stands above another afterwards did so before.
         unit.lines.shift_depths(unit.lines.descendant_ids(node.node_id), -1)
         unit.nodes.shift_siblings(node.parent_id, node.index + 1, None, node.child_count - 1)
@@ -70,11 +74,22 @@ def erase_leaf(unit: UnitOfWork, node: Node, now: datetime) -> None:
 
 
 def erase_nodes(unit: UnitOfWork, node_ids: list[str], now: datetime) -> None:
-    """Removes nodes with all refs from and to them; ranks and counts are the caller's."""
+    """Removes nodes, parents first, with all refs from and to them; ranks and counts are the caller's."""
     refs = unit.refs.touching(node_ids)
     unit.refs.remove(refs)
-    unit.nodes.touch({ref.node_id for ref in refs}.difference(node_ids), now)
+    others = sorted({ref.node_id for ref in refs}.difference(node_ids))
+    unit.nodes.touch(others, now)
+    unit.changes.tell(ChangeKind.UPDATED, others)
+    _tell_deleted(unit, node_ids)
     unit.nodes.delete(node_ids)
+
+
+def _tell_deleted(unit: UnitOfWork, node_ids: list[str]) -> None:
+    """Tells of nodes that go, those below first, as a reader can take them away."""
+    waiting = unit.nodes.waiting(node_ids)
+    # Whoever follows the changes alone hears of each node first that it came.
+    unit.changes.tell(ChangeKind.CREATED, [node_id for node_id in node_ids if waiting.get(node_id)])
+    unit.changes.tell(ChangeKind.DELETED, [node_id for node_id in reversed(node_ids) if waiting.get(node_id, True)])
 
 
 def _replay(_: UnitOfWork, outcome: Outcome) -> Deleted:

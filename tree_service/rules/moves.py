@@ -19,7 +19,7 @@ from tree_service.rules.showing import (
     show_stored,
     visible,
 )
-from tree_service.rules.values import REPORTED, Move, Moved, Node, Ref
+from tree_service.rules.values import REPORTED, ChangeKind, Move, Moved, Node, Ref
 
 
 class MoveRules:
@@ -62,6 +62,7 @@ class MoveRules:
         """Puts the node at its new place, of ``family`` siblings so far; returns the first refs that this removed."""
         now = self._clock.now()
         parent_id = None if parent is None else parent.node_id
+        unit.changes.tell(ChangeKind.MOVED, [node.node_id])
         stays = parent_id == node.parent_id
         end = family - 1 if stays else family
         index = end if wish is None else min(wish, end)
@@ -87,7 +88,9 @@ class MoveRules:
         illegal = _illegal_refs(unit, node.node_id, below)
         unit.refs.remove(illegal)
         # The move itself is one change of the node, with or without refs of its own.
-        unit.nodes.touch({ref.node_id for ref in illegal} - {node.node_id}, now)
+        others = sorted({ref.node_id for ref in illegal} - {node.node_id})
+        unit.nodes.touch(others, now)
+        unit.changes.tell(ChangeKind.UPDATED, others)
         return illegal[:REPORTED]
 
 

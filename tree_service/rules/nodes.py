@@ -23,7 +23,7 @@ from tree_service.rules.showing import (
     show_stored,
     visible,
 )
-from tree_service.rules.values import NewNode, Node, ShownNode
+from tree_service.rules.values import ChangeKind, NewNode, Node, ShownNode
 
 
 class NodeRules:
@@ -73,10 +73,14 @@ class NodeRules:
                 updated_at=now,
             )
             unit.nodes.insert(node, config)
+            # This one is what its maker wants, and not one that was swept before.
+            unit.swept.forget(node_id)
             if new.awaits_content and unit.nodes.find(node_id) is not None:
                 # It would be seen at once, whatever becomes of the content that its maker has still to write.
                 raise SessionExists("A session with this session_id exists already.", field="session_id")
             enlarge(unit, new.parent_id, 1)
+            if not new.awaits_content:
+                unit.changes.tell(ChangeKind.CREATED, [node_id])
             shown = ShownNode(node)
             return shown, remember(shown)
 
@@ -103,6 +107,7 @@ class NodeRules:
             check_version(node, expected_version)
             node = settled(unit, node)
             unit.nodes.save(replace(node, label=new_label, version=node.version + 1, updated_at=self._clock.now()))
+            unit.changes.tell(ChangeKind.UPDATED, [node_id])
             shown = show_stored(unit, node_id)
             return shown, remember(shown)
 

@@ -8,13 +8,16 @@ from ramet_server.domain.call import Call
 from ramet_server.domain.idempotency import RequestLog
 from ramet_server.domain.idempotency import Store as UnitStore
 from tree_service.rules.values import (
+    ChangeKind,
     Config,
+    Extent,
     ForestKey,
     ForestRow,
     Node,
     NodeFilter,
     Ref,
     SessionRemoval,
+    TreeChange,
     Waiting,
 )
 
@@ -58,8 +61,12 @@ class Nodes(Protocol):
         """Stores all of a node but its child_count, which only ``add_children`` changes."""
         ...
 
-    def settle(self, node_id: str) -> None:
-        """Makes the node visible for good."""
+    def waiting(self, node_ids: Sequence[str]) -> Mapping[str, bool]:
+        """Tells of those of these nodes that still await their content whether a reader sees them, as it has come."""
+        ...
+
+    def settle(self, node_ids: Sequence[str]) -> None:
+        """Makes nodes visible for good."""
         ...
 
     def touch(self, node_ids: Collection[str], now: datetime) -> None:
@@ -175,6 +182,46 @@ class Removals(Protocol):
         ...
 
 
+class Swept(Protocol):
+    """Nodes that were swept while they awaited their content."""
+
+    def keep(self, node_id: str, now: datetime) -> None:
+        """Remembers a node that is about to go."""
+        ...
+
+    def find(self, node_id: str) -> Node | None:
+        """Returns a swept node as it was; its depth and index have no meaning any more."""
+        ...
+
+    def restore(self, node: Node) -> bool:
+        """Stores a node again, with its config, if its session exists; tells whether it did."""
+        ...
+
+    def forget(self, node_id: str) -> None:
+        """Forgets a swept node, if there is one."""
+        ...
+
+
+class Changes(Protocol):
+    """What became of the nodes that readers see, for those who watch."""
+
+    def tell(self, kind: ChangeKind, node_ids: Sequence[str]) -> None:
+        """Writes down changes, one for each node in this order; the space is locked."""
+        ...
+
+    def after(self, position: int, limit: int) -> list[TreeChange]:
+        """Returns the first changes behind a position."""
+        ...
+
+    def extent(self) -> Extent:
+        """Returns which changes are kept."""
+        ...
+
+    def forget(self, through: int) -> int:
+        """Removes the changes up to a position, and raises the floor to it; returns how many. The space is locked."""
+        ...
+
+
 class UnitOfWork(Protocol):
     """One transaction over the forest of one space."""
 
@@ -213,6 +260,16 @@ class UnitOfWork(Protocol):
         """The sessions to remove."""
         ...
 
+    @property
+    def swept(self) -> Swept:
+        """The swept nodes."""
+        ...
+
+    @property
+    def changes(self) -> Changes:
+        """The changes."""
+        ...
+
 
 class Store(UnitStore[UnitOfWork], Protocol):
     """Opens units of work in the space of a call."""
@@ -231,4 +288,16 @@ class Backlog(Protocol):
 
     def finish(self, call: Call, removal: SessionRemoval) -> None:
         """Forgets a removal; a newer request for the same session stays."""
+        ...
+
+    def arrived(self, call: Call, space_ids: Collection[str], limit: int) -> list[Waiting]:
+        """Returns nodes of these spaces that await their content although it has come."""
+        ...
+
+    def extents(self, call: Call, space_ids: Collection[str]) -> Mapping[str, Extent]:
+        """Returns which changes of these spaces are kept; without spaces that never had a node."""
+        ...
+
+    def old_changes(self, call: Call, before: datetime, limit: int) -> Mapping[str, int]:
+        """Returns of each space with changes from before that moment the last of the first ones."""
         ...

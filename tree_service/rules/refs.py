@@ -9,7 +9,7 @@ from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from tree_service.rules.ports import Store, UnitOfWork
 from tree_service.rules.showing import lock_space, remember, settled, show_again, show_stored, visible
-from tree_service.rules.values import Node, Ref, ShownNode
+from tree_service.rules.values import ChangeKind, Node, Ref, ShownNode
 
 
 class RefRules:
@@ -38,6 +38,7 @@ class RefRules:
                 now = self._clock.now()
                 unit.refs.add(ref, now)
                 unit.nodes.save(replace(node, version=node.version + 1, updated_at=now))
+                unit.changes.tell(ChangeKind.UPDATED, [node.node_id])
             shown = show_stored(unit, ref.node_id)
             return shown, remember(shown)
 
@@ -53,6 +54,7 @@ class RefRules:
             if unit.refs.has(ref):
                 unit.refs.remove([ref])
                 unit.nodes.save(replace(node, version=node.version + 1, updated_at=self._clock.now()))
+                unit.changes.tell(ChangeKind.UPDATED, [node.node_id])
             shown = show_stored(unit, ref.node_id)
             return shown, remember(shown)
 

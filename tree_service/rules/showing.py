@@ -7,7 +7,7 @@ from ramet_server.domain.errors import InvalidField, NodeNotFound, StaleVersion
 from ramet_server.domain.idempotency import Outcome
 from ramet_server.domain.text import utf8_size
 from tree_service.rules.ports import UnitOfWork
-from tree_service.rules.values import SHOWN_CHILDREN, Node, ShownNode
+from tree_service.rules.values import SHOWN_CHILDREN, ChangeKind, Node, ShownNode
 
 _CHUNK = 1000
 _NODE_BYTES = 64
@@ -46,8 +46,22 @@ def settled(unit: UnitOfWork, node: Node) -> Node:
     # Else the node would hide again if its session were deleted, with children or refs hanging on it.
     if not node.awaits_content:
         return node
-    unit.nodes.settle(node.node_id)
+    settle(unit, [node.node_id])
     return replace(node, awaits_content=False)
+
+
+def settle(unit: UnitOfWork, node_ids: Sequence[str]) -> None:
+    """Makes nodes whose content has come visible for good, which is when those who watch are told of them."""
+    unit.nodes.settle(node_ids)
+    unit.changes.tell(ChangeKind.CREATED, node_ids)
+
+
+def settle_arrived(unit: UnitOfWork, node_ids: Sequence[str]) -> bool:
+    """Settles those of these nodes that await their content although it has come; False where one hides again."""
+    unit.space.lock()
+    waiting = unit.nodes.waiting(node_ids)
+    settle(unit, [node_id for node_id in node_ids if waiting.get(node_id)])
+    return all(waiting.values())
 
 
 def check_expected(version: int | None) -> None:

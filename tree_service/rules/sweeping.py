@@ -10,6 +10,7 @@ from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from tree_service.rules.ports import Backlog, Store, UnitOfWork
 from tree_service.rules.ranks import close_ranks
+from tree_service.rules.showing import settle
 from tree_service.rules.values import SessionRemoval, Swept, Waiting
 
 _AT_ONCE = 100
@@ -39,6 +40,19 @@ class SweepRules:
                 swept += self._store.write(replace(call, space=space_id), partial(self._sweep, chunk))
         return swept
 
+    def forget_changes(self, call: Call, limit: int) -> int:
+        """Removes changes, in all spaces, that are older than the limits keep them; returns how many.
+
+        About ``limit`` of them; the space of the call has no meaning here.
+        """
+        if not self._limits.tree_change_days:
+            return 0
+        before = self._clock.now() - timedelta(days=self._limits.tree_change_days)
+        forgotten = 0
+        for space_id, through in self._backlog.old_changes(call, before, limit).items():
+            forgotten += self._store.write(replace(call, space=space_id), partial(_forget, through))
+        return forgotten
+
     def pending_removals(self, call: Call, limit: int) -> list[SessionRemoval]:
         """Returns sessions of deleted nodes, in all spaces, that are still to be removed."""
         return self._backlog.removals(call, limit)
@@ -56,10 +70,11 @@ class SweepRules:
             if node is None or not node.awaits_content or node.created_at >= self._before():
                 continue
             if unit.nodes.find(node.node_id) is not None:
-                unit.nodes.settle(node.node_id)
+                settle(unit, [node.node_id])
                 swept += Swept(1, 0)
             else:
                 # It was never seen, so it has neither children nor refs.
+                unit.swept.keep(node.node_id, self._clock.now())
                 close_ranks(unit, node)
                 unit.nodes.delete([node.node_id])
                 swept += Swept(0, 1)
@@ -67,3 +82,8 @@ class SweepRules:
 
     def _before(self) -> datetime:
         return self._clock.now() - timedelta(seconds=self._limits.await_content_seconds)
+
+
+def _forget(through: int, unit: UnitOfWork) -> int:
+    unit.space.lock()
+    return unit.changes.forget(through)

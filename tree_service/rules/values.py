@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
+from enum import Enum, StrEnum
 
 SHOWN_CHILDREN = 1000
 """Most ids of children that a node shows."""
@@ -143,6 +143,37 @@ class TreePage:
     entries: tuple[TreeEntry, ...]
     next_token: str
     """Empty on the last page."""
+    position: int
+    """That of the forest as the page was read."""
+    arrived: tuple[str, ...] = ()
+    """Nodes of the page that are seen only because their session exists."""
+
+
+class ChangeKind(StrEnum):
+    """What became of a node."""
+
+    CREATED = "CREATED"
+    UPDATED = "UPDATED"
+    MOVED = "MOVED"
+    DELETED = "DELETED"
+
+
+@dataclass(frozen=True)
+class TreeChange:
+    """One change of the forest."""
+
+    position: int
+    kind: ChangeKind
+    node_id: str
+    changed_at: datetime
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Which changes of a forest are kept: those above the floor, up to the position."""
+
+    position: int = 0
+    floor: int = 0
 
 
 @dataclass(frozen=True)

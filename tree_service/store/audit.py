@@ -7,12 +7,21 @@ from typing import Any
 from sqlalchemy import Connection, and_, delete, distinct, func, insert, literal, or_, select, update
 
 from ramet_server.database.tables.shared import space
-from ramet_server.database.tables.tree import node_ref, session_removal, session_summary, topology_node
-from tree_service.rules.values import Ref, SessionRemoval
-from tree_service.rules.verifying.ports import Family, Standing
+from ramet_server.database.tables.tree import (
+    node_ref,
+    session_removal,
+    session_summary,
+    topology_node,
+    tree_change,
+)
+from ramet_server.domain.clock import SystemClock
+from tree_service.rules.values import ChangeKind, Ref, SessionRemoval
+from tree_service.rules.verifying.ports import Changes, Family, Standing
+from tree_service.store.changes import SqlChanges
 from tree_service.store.rows import children_of, chunks, place
+from tree_service.store.spaces import SqlSpace
 
-_T, _F, _X = topology_node.c, node_ref.c, session_removal.c
+_T, _F, _X, _C = topology_node.c, node_ref.c, session_removal.c, tree_change.c
 _STANDING = (_T.node_id, _T.parent_id, _T.depth, _T.index, _T.child_count, _T.awaits_content, _T.created_at)
 _FAMILY = (func.count(), func.min(_T.index), func.max(_T.index), func.count(distinct(_T.index)))
 
@@ -23,26 +32,55 @@ class SqlAudit:
     def __init__(self, connection: Connection, space_id: str) -> None:
         self._connection = connection
         self._space = space_id
+        self._locked = SqlSpace(connection, space_id)
 
     def space_after(self, name: str) -> str | None:
         """Returns the next space, by name, that has rows of this service."""
         found = [
             self._connection.execute(select(func.min(t.c.space_id)).where(t.c.space_id > name)).scalar_one()
-            for t in (topology_node, node_ref, session_removal, space)
+            for t in (topology_node, node_ref, session_removal, tree_change, space)
         ]
         return min((each for each in found if each is not None), default=None)
 
     def lock(self) -> int | None:
         """Makes every other change of the space wait until this unit ends."""
-        return self._roots(for_update=True)
+        return self._locked.lock()
 
     def root_count(self) -> int | None:
         """Returns the number of roots that the space knows; None where it has no row."""
-        return self._roots(for_update=False)
+        found: int | None = self._connection.execute(
+            select(space.c.root_count).where(space.c.space_id == self._space)
+        ).scalar_one_or_none()
+        return found
+
+    def changes(self) -> Changes | None:
+        """Returns what is kept of the changes of the forest; None where the space has no row."""
+        here = space.c.space_id == self._space
+        row = self._connection.execute(select(space.c.tree_position, space.c.tree_floor).where(here)).one_or_none()
+        if row is None:
+            return None
+        position, floor = row
+        behind = and_(_C.space_id == self._space, _C.position > floor, _C.position <= position)
+        count = self._connection.execute(select(func.count()).select_from(tree_change).where(behind)).scalar_one()
+        return Changes(position, floor, count, self._last_change())
+
+    def set_changes(self, position: int, floor: int) -> None:
+        """Stores which changes are kept."""
+        changed = {"tree_position": position, "tree_floor": floor}
+        self._connection.execute(update(space).where(space.c.space_id == self._space).values(changed))
+        self._connection.execute(delete(tree_change).where(_C.space_id == self._space, _C.position <= floor))
+
+    def tell(self, kind: ChangeKind, node_ids: Sequence[str]) -> None:
+        """Tells those who watch the forest; nothing where the space has no row."""
+        if self._locked.tree_position is not None:
+            SqlChanges(self._connection, self._space, self._locked, SystemClock()).tell(kind, node_ids)
 
     def make_space(self, root_count: int, now: datetime) -> None:
         """Makes the row of the space."""
-        self._connection.execute(insert(space).values(space_id=self._space, root_count=root_count, created_at=now))
+        # Whoever watches must read the forest anew.
+        last = self._last_change()
+        row = {"root_count": root_count, "created_at": now, "tree_position": last, "tree_floor": last}
+        self._connection.execute(insert(space).values(space_id=self._space, **row))
 
     def set_root_count(self, count: int) -> None:
         """Stores another number of roots."""
@@ -158,12 +196,9 @@ class SqlAudit:
         rows = self._connection.execute(wanted.order_by(_X.session_id).limit(limit))
         return [SessionRemoval(*row) for row in rows]
 
-    def _roots(self, *, for_update: bool) -> int | None:
-        wanted = select(space.c.root_count).where(space.c.space_id == self._space)
-        found: int | None = self._connection.execute(
-            wanted.with_for_update() if for_update else wanted
-        ).scalar_one_or_none()
-        return found
+    def _last_change(self) -> int:
+        wanted = select(func.max(_C.position)).where(_C.space_id == self._space)
+        return self._connection.execute(wanted).scalar_one() or 0
 
     def _this(self, ref: Ref) -> Any:
         return and_(_F.space_id == self._space, _F.node_id == ref.node_id, _F.target_id == ref.target_id)

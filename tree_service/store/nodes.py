@@ -8,7 +8,16 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, se
 
 from ramet_server.database.tables.tree import session_removal, session_summary, topology_node
 from tree_service.rules.values import Config, Node, NodeFilter
-from tree_service.store.rows import NODE_COLUMNS, children_of, chunks, has_no_session, may_be_seen, node_of, place
+from tree_service.store.rows import (
+    NODE_COLUMNS,
+    children_of,
+    chunks,
+    has_no_session,
+    has_session,
+    may_be_seen,
+    node_of,
+    place,
+)
 
 _t = topology_node.c
 
@@ -79,9 +88,22 @@ class SqlNodes:
             updated_at=node.updated_at,
         )
 
-    def settle(self, node_id: str) -> None:
-        """Makes the node visible for good."""
-        self._update(place(self._space_id, node_id), awaits_content=False)
+    def waiting(self, node_ids: Sequence[str]) -> Mapping[str, bool]:
+        """Tells of those of these nodes that still await their content whether it has come."""
+        found: dict[str, bool] = {}
+        for some in chunks(node_ids):
+            rows = self._connection.execute(
+                select(_t.node_id, has_session).where(
+                    _t.space_id == self._space_id, _t.node_id.in_(some), _t.awaits_content == true()
+                )
+            )
+            found.update((row[0], bool(row[1])) for row in rows)
+        return found
+
+    def settle(self, node_ids: Sequence[str]) -> None:
+        """Makes nodes visible for good."""
+        for some in chunks(node_ids):
+            self._update(and_(_t.space_id == self._space_id, _t.node_id.in_(some)), awaits_content=False)
 
     def touch(self, node_ids: Collection[str], now: datetime) -> None:
         """Counts a change of each of these nodes."""

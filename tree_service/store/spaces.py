@@ -19,14 +19,22 @@ class SqlSpace:
     def __init__(self, connection: Connection, space_id: str) -> None:
         self._connection = connection
         self._space_id = space_id
+        self.tree_position: int | None = None
+        """The position of the last change; known once the row is locked."""
 
     def lock(self, *, make: bool = False) -> int | None:
         """Locks the row until the unit ends, and returns the number of roots; None where there is no row."""
-        count: int | None = self._connection.execute(
-            select(space.c.root_count).where(space.c.space_id == self._space_id).with_for_update()
-        ).scalar_one_or_none()
-        if count is None and make:
-            raise SpaceMissing
+        row = self._connection.execute(
+            select(space.c.root_count, space.c.tree_position)
+            .where(space.c.space_id == self._space_id)
+            .with_for_update()
+        ).one_or_none()
+        if row is None:
+            if make:
+                raise SpaceMissing
+            return None
+        self.tree_position = row.tree_position
+        count: int = row.root_count
         return count
 
     def add_roots(self, by: int) -> None:

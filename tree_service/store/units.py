@@ -11,12 +11,14 @@ from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.limits import Limits
 from tree_service.rules.ports import UnitOfWork
+from tree_service.store.changes import SqlChanges
 from tree_service.store.configs import SqlConfigs
 from tree_service.store.lines import SqlLines
 from tree_service.store.nodes import SqlNodes
 from tree_service.store.refs import SqlRefs
 from tree_service.store.removals import SqlRemovals
 from tree_service.store.spaces import SpaceMissing, SqlSpace, make_space
+from tree_service.store.swept import SqlSwept
 
 _SERVICE = "tree"
 
@@ -34,6 +36,8 @@ class TreeUnit:
         self.refs = SqlRefs(connection, space)
         self.configs = SqlConfigs(connection, space)
         self.removals = SqlRemovals(connection, space)
+        self.swept = SqlSwept(connection, space)
+        self.changes = SqlChanges(connection, space, self.space, clock)
 
 
 class TreeStore:

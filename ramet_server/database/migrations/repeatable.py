@@ -24,6 +24,15 @@ def create_table(name: str, *items: Column[Any] | Constraint | Index, comment: s
             op.create_index(index.name, name, [str(column) for column in index.expressions])
 
 
+def add_columns(table: str, *columns: Column[Any]) -> None:
+    """Adds those columns that are missing; each has a default, for the rows that are there."""
+    # MySQL has no ADD COLUMN IF NOT EXISTS.
+    present = {column["name"] for column in inspect(op.get_bind()).get_columns(table)}
+    for column in columns:
+        if column.name not in present:
+            op.add_column(table, column)
+
+
 def create_view(name: str, select: str) -> None:
     """Creates a view, in place of an older one of its name."""
     # A view outlives the account that made it only if it runs with the rights of whoever reads it.

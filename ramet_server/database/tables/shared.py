@@ -2,7 +2,17 @@
 
 from sqlalchemy import Column, Index, Table
 
-from ramet_server.database.tables.types import TABLE_OPTIONS, Count, Id, LongText, Sha256, UtcDateTime, Word, metadata
+from ramet_server.database.tables.types import (
+    TABLE_OPTIONS,
+    ZERO,
+    Count,
+    Id,
+    LongText,
+    Sha256,
+    UtcDateTime,
+    Word,
+    metadata,
+)
 
 space = Table(
     "space",
@@ -10,6 +20,8 @@ space = Table(
     Column("space_id", Id, primary_key=True),
     Column("root_count", Count, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
+    Column("tree_position", Count, nullable=False, server_default=ZERO, comment="of its last tree_change"),
+    Column("tree_floor", Count, nullable=False, server_default=ZERO, comment="changes up to here are forgotten"),
     comment="One row per space; its lock orders moves and the indexes of roots.",
     **TABLE_OPTIONS,
 )

@@ -116,6 +116,7 @@ class ArrivingSessions:
             origins = {name: wish.known.get(name) or new_origin() for name in names}
             own = origins[wish.own]
             _check_shared(unit, wish, origins)
+            _check_heads(unit, wish)
             unit.archives.add_arriving(wish.session_id, own, now)
             unit.spans.add(own, [replace(span, origin=origins[span.origin]) for span in _with_open_end(wish)])
             return Arrival(wish.session_id, own, origins, resumed=False)
@@ -257,6 +258,15 @@ def _check_shared(unit: ArchiveUnit, wish: Wish, origins: Mapping[str, str]) -> 
     covers = unit.spans.covers(placed)
     if any(spans.uncovered(span, covers.get(span.origin, ())) for span in placed):
         raise WriteConflict("Records that came before were dropped meanwhile.")
+
+
+def _check_heads(unit: ArchiveUnit, wish: Wish) -> None:
+    """Raises SessionExists where records would come to stand where a session that is here will write its next ones."""
+    foreign = {wish.known[span.origin]: span.last_seq for span in wish.coming if span.origin in wish.known}
+    for origin, owner_id in unit.archives.owners(foreign).items():
+        owner = unit.sessions.share(owner_id)
+        if owner is not None and owner.origin == origin and owner.head_seq < foreign[origin]:
+            raise SessionExists("it shows records that the session they are of has not written here")
 
 
 def _drop_in(unit: ArchiveUnit, session_id: str, origin: str, now: datetime) -> list[Released]:

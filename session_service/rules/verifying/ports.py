@@ -32,6 +32,10 @@ class Standing:
     """In order of their first seq."""
     last_own_seq: int
     """Of its last record under its own origin; 0 where there is none."""
+    open_groups: str | None
+    """The state of its last tool-call groups; see ``tool_groups``."""
+    marks: Sequence[int]
+    """Records of broken tool-call groups that its forks leave out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Audit(Protocol):
         ...
 
     def sessions(self, after_id: str, limit: int) -> list[Standing]:
-        """Returns the next sessions by id."""
+        """Returns the next sessions by id, fewer where they have many spans; none only behind the last."""
         ...
 
     def lock_session(self, session_id: str) -> Standing | None:
@@ -68,6 +72,14 @@ class Audit(Protocol):
 
     def set_head(self, session_id: str, head_seq: int) -> None:
         """Stores another head; the state of its last tool-call group is forgotten."""
+        ...
+
+    def forget_groups(self, session_id: str) -> None:
+        """Forgets the state of the last tool-call groups: the history tells it from now on."""
+        ...
+
+    def unmark(self, owner: str, seqs: Sequence[int]) -> None:
+        """Removes some marks of broken groups."""
         ...
 
     def set_floor(self, session_id: str, floor_seq: int) -> None:

@@ -5,7 +5,9 @@ from functools import partial
 from itertools import pairwise
 
 from ramet_server.domain.findings import Finding, Flaw, Page, Place
+from session_service.rules import spans, tool_groups
 from session_service.rules.spans import OPEN_END, Span
+from session_service.rules.tool_groups import Tracker
 from session_service.rules.verifying.ports import Audit, Standing
 
 _AT_ONCE = 100
@@ -14,6 +16,8 @@ SPANS = "SESSION_SPANS"
 OPEN_SPAN = "SESSION_OPEN_SPAN"
 HEAD = "SESSION_HEAD"
 FLOOR = "SESSION_FLOOR"
+GROUPS = "SESSION_GROUPS"
+MARKS = "SESSION_MARKS"
 
 
 class StandingCheck:
@@ -26,7 +30,7 @@ class StandingCheck:
         """Looks at the next sessions."""
         found = unit.sessions(after[0] if after else "", _AT_ONCE)
         flaws = [flaw for each in found for flaw in self._look(each)]
-        return Page(flaws, (found[-1].session_id,) if len(found) == _AT_ONCE else None)
+        return Page(flaws, (found[-1].session_id,) if found else None)
 
     def again(self, unit: Audit, finding: Finding) -> Sequence[Flaw[Audit]]:
         """Looks at one session, locked."""
@@ -53,6 +57,22 @@ class StandingCheck:
             finding = self._finding(FLOOR, standing, f"floor_seq {standing.floor_seq}", f"{most_floor} or less")
             # Nothing is lost by it: what a trim drops, it drops from the spans as well.
             flaws.append(Flaw(finding, lambda unit: unit.set_floor(standing.session_id, most_floor)))
+        # What is shown is known only where head and floor are right.
+        return flaws or self._groups(standing)
+
+    def _groups(self, standing: Standing) -> list[Flaw[Audit]]:
+        shown = spans.clip(standing.spans, standing.floor_seq + 1, standing.head_seq)
+        flaws: list[Flaw[Audit]] = []
+        hidden = [seq for seq in _group_seqs(standing.open_groups) if spans.shows(shown, seq) is None]
+        if hidden:
+            found = f"open tool-call groups with {len(hidden)} records that it does not show"
+            finding = self._finding(GROUPS, standing, found, "groups of its last records")
+            flaws.append(Flaw(finding, lambda unit: unit.forget_groups(standing.session_id)))
+        stray = [seq for seq in standing.marks if spans.shows(shown, seq) is None]
+        if stray:
+            found = f"{len(stray)} marks of records that it does not show, the first at {stray[0]}"
+            finding = self._finding(MARKS, standing, found, "none")
+            flaws.append(Flaw(finding, lambda unit: unit.unmark(standing.origin, stray)))
         return flaws
 
     def _without_open_span(self, standing: Standing, open_spans: Sequence[Span]) -> Flaw[Audit]:
@@ -67,12 +87,21 @@ class StandingCheck:
         return Finding(code, self._space, standing.session_id, found, expected)
 
 
-def disorder_of(spans: Sequence[Span]) -> str:
+def _group_seqs(text: str | None) -> list[int]:
+    """Returns the records of open groups; a seq that no session has where the text cannot be read."""
+    try:
+        tracker = Tracker.decode(text)
+    except (ValueError, TypeError):
+        return [0]
+    return [] if tracker is None else sorted(tool_groups.incomplete_seqs(tracker.pending()))
+
+
+def disorder_of(history: Sequence[Span]) -> str:
     """Tells what is wrong with the order of spans; empty where nothing is."""
-    for span in spans:
+    for span in history:
         if span.last_seq < span.first_seq:
             return f"a span from {span.first_seq} to {span.last_seq}"
-    for one, other in pairwise(spans):
+    for one, other in pairwise(history):
         if other.first_seq <= one.last_seq:
             return f"a span from {one.first_seq} to {one.last_seq}, the next from {other.first_seq}"
     return ""

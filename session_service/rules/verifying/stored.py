@@ -74,7 +74,7 @@ class OwnRecords:
             foreign = {span.origin for each in found for span in each.spans} - wanted
             wanted |= foreign - unit.owners(foreign).keys()
         flaws = _look(unit, self._clock, sorted(wanted), owners)
-        return Page(flaws, (found[-1].session_id,) if len(found) == _AT_ONCE else None)
+        return Page(flaws, (found[-1].session_id,) if found else None)
 
     def again(self, unit: Audit, finding: Finding) -> Sequence[Flaw[Audit]]:
         """Looks at the records of one origin."""

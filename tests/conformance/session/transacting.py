@@ -23,10 +23,10 @@ class Transaction:
         self._requests: queue.SimpleQueue[pb.TransactRequest | None] = queue.SimpleQueue()
         # It is a grpc.Call as well; the types do not say so.
         self.call: Any = storage.Transact(iter(self._requests.get, None))
-        self.already_committed = False
+        self.begun = pb.TransactBegun()
         if request_id is not None:
             begin = pb.TransactBegin(request_id=request_id or uuid.uuid4().hex)
-            self.already_committed = self.step(begin=begin).begun.already_committed
+            self.begun = self.step(begin=begin).begun
 
     def __enter__(self) -> Self:
         return self
@@ -49,10 +49,17 @@ class Transaction:
         self.send(**step)
         return self.answer()
 
-    def commit(self) -> None:
-        """Commits; the stream is at its end then."""
-        assert self.step(commit=pb.TransactCommit()).WhichOneof("result") == "committed"
+    @property
+    def already_committed(self) -> str:
+        """The id of the stream that was committed under this request_id before, where one was."""
+        return self.begun.committed_transaction_id
+
+    def commit(self) -> str:
+        """Commits; the stream is at its end then. Returns the id of the stream whose writes are applied."""
+        answer = self.step(commit=pb.TransactCommit())
+        assert answer.WhichOneof("result") == "committed"
         assert self.rest() == []
+        return answer.committed.transaction_id
 
     def end(self) -> list[pb.TransactResponse]:
         """Ends the stream without a commit; returns what still came."""

@@ -190,6 +190,14 @@ class TestTransactionConflicts:
                 transaction.texts("main")
         assert (refusal.metadata["moved"], refusal.metadata["step"]) == ("head_seq", "2")
 
+    def test_a_slot_reads_the_same_throughout(self, storage: SessionStorageStub) -> None:
+        with Transaction(storage) as transaction:
+            transaction.get_memory("main")
+            put_memory(storage, "main", "moved")
+            with refused(grpc.StatusCode.ABORTED, "TRANSACTION_CONFLICT") as refusal:
+                transaction.get_memory("main")
+        assert (refusal.metadata["moved"], refusal.metadata["step"]) == ("memory", "2")
+
     def test_write_skew_between_two_sessions(self, storage: SessionStorageStub) -> None:
         """Each of two transactions reads what the other writes: one at most may commit."""
         with Transaction(storage) as one, Transaction(storage) as two:
@@ -260,7 +268,7 @@ def _commits(transaction: Transaction) -> bool:
     return _succeeds(transaction.commit)
 
 
-def _succeeds(work: Callable[[], None]) -> bool:
+def _succeeds(work: Callable[[], object]) -> bool:
     reason = reason_of(work)
     assert reason in (None, "TRANSACTION_CONFLICT", "WRITE_CONFLICT")
     return reason is None

@@ -15,9 +15,10 @@ from tests.conformance.tree import (
     refs,
     server_info,
     spaces,
+    watches,
     wide,
 )
 
 CONTRACT = classes_of(
-    nodes, lists, moves, deletions, refs, configs, forest, awaiting, idempotency, spaces, wide, server_info
+    nodes, lists, moves, deletions, refs, configs, forest, awaiting, watches, idempotency, spaces, wide, server_info
 )

@@ -1,14 +1,11 @@
-"""What the server tells of itself, and what it does not serve yet."""
+"""What the server tells of itself."""
 
 from __future__ import annotations
-
-import grpc
 
 from ramet.session.v1 import session_pb2
 from ramet.session.v1.session_pb2_grpc import SessionStorageStub
 from ramet.tree.v1 import tree_pb2 as pb
 from ramet.tree.v1.tree_pb2_grpc import SessionTreeStub
-from tests.conformance.refusing import refused
 
 
 class TestTreeServerInfo:
@@ -24,7 +21,3 @@ class TestTreeServerInfo:
             request_id_hours=24,
             await_content_seconds=600,
         )
-
-    def test_watching_the_tree_is_unimplemented(self, tree: SessionTreeStub) -> None:
-        with refused(grpc.StatusCode.UNIMPLEMENTED, "NOT_SERVED"):
-            list(tree.WatchTree(pb.WatchTreeRequest()))

@@ -3,7 +3,7 @@
 import grpc
 import pytest
 
-from ramet.client.errors import Aborted, AlreadyCommitted, AlreadyExists, RametError, Unavailable
+from ramet.client.errors import Aborted, AlreadyCommitted, AlreadyExists, InvalidArgument, RametError, Unavailable
 from ramet.client.reruns import Found, Reruns
 
 
@@ -43,19 +43,27 @@ def test_what_no_run_can_help_is_raised(final: RametError) -> None:
         reruns.pause_after(final)
 
 
-@pytest.mark.parametrize("told", [AlreadyCommitted("id"), REUSED])
-def test_a_commit_that_seemed_lost_counts_where_a_later_run_finds_it(told: RametError) -> None:
-    # The second answer comes where that commit was still under way when the later run began, and wrote other values.
-    reruns: Reruns[str] = Reruns(3, "id")
-    reruns.lost("first")
-    reruns.pause_after(LOST)
+def test_a_commit_that_seemed_lost_counts_where_a_later_run_finds_it() -> None:
+    reruns: Reruns[str] = Reruns(9, "id")
+    for number in (1, 2):
+        reruns.lost(f"run-{number}", f"value {number}")
+        reruns.pause_after(LOST)
+    # Other writes stand under the id, since that commit was still under way when the later run began.
+    reruns.pause_after(REUSED)
     with pytest.raises(Found) as found:
-        reruns.pause_after(told)
-    assert found.value.value == "first"
+        reruns.pause_after(AlreadyCommitted("id", "run-1"))
+    assert found.value.value == "value 1"
+
+
+def test_what_somebody_else_committed_under_the_id_is_not_taken_for_an_own_run() -> None:
+    reruns: Reruns[str] = Reruns(9, "id")
+    reruns.lost("run-1", "value 1")
+    with pytest.raises(AlreadyCommitted):
+        reruns.pause_after(AlreadyCommitted("id", "somebody"))
 
 
 def test_all_runs_share_one_request_id() -> None:
     assert Reruns[int](1, "mine").request_id == "mine"
     assert Reruns[int](1, None).request_id
-    with pytest.raises(ValueError, match="attempts"):
+    with pytest.raises(InvalidArgument, match="attempts"):
         Reruns[int](0, None)

@@ -100,6 +100,6 @@ def test_a_node_is_written_whole() -> None:
 def test_an_entry_tells_of_its_session_where_there_is_one(
     session: SessionSummary | None, status: "pb.SessionStatus.ValueType", has_turns: bool
 ) -> None:
-    (entry,) = convert.tree_message(TreePage((TreeEntry(shown(), session),), "")).entries
+    (entry,) = convert.tree_message(TreePage((TreeEntry(shown(), session),), "", 0)).entries
     assert entry.status == status
     assert entry.HasField("turn_count") == has_turns

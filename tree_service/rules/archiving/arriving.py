@@ -14,7 +14,7 @@ from tree_service.rules.configs import check_config
 from tree_service.rules.ranks import enlarge
 from tree_service.rules.refs import in_one_line
 from tree_service.rules.showing import settled, visible
-from tree_service.rules.values import Node, Ref
+from tree_service.rules.values import ChangeKind, Node, Ref
 
 _FIELDS = ("parent_id", "label", "source_session_id", "version")
 _TIMES = ("created_at", "updated_at")
@@ -59,13 +59,17 @@ class ArrivingNodes:
 
         def work(unit: ArchiveUnit) -> tuple[int, Trouble | None]:
             unit.space.lock(make=True)
-            new = 0
+            made: list[str] = []
+            trouble = None
             for place, each in enumerate(batch):
-                reason, made = _bring(unit, each, dated)
+                reason, new = _bring(unit, each, dated)
                 if reason is not None:
-                    return new, Trouble(place, reason)
-                new += made
-            return new, None
+                    trouble = Trouble(place, reason)
+                    break
+                if new:
+                    made.append(each.node.node_id)
+            unit.changes.tell(ChangeKind.CREATED, made)
+            return len(made), trouble
 
         return self._store.write(call, work)
 
@@ -74,13 +78,17 @@ class ArrivingNodes:
 
         def work(unit: ArchiveUnit) -> tuple[int, Trouble | None]:
             unit.space.lock(make=True)
-            new = 0
+            made: list[str] = []
+            trouble = None
             for place, each in enumerate(batch):
                 try:
-                    new += _bring_ref(unit, each)
+                    if _bring_ref(unit, each):
+                        made.append(each.node_id)
                 except (IllegalRef, NodeNotFound) as error:
-                    return new, Trouble(place, error.message)
-            return new, None
+                    trouble = Trouble(place, error.message)
+                    break
+            unit.changes.tell(ChangeKind.UPDATED, list(dict.fromkeys(made)))
+            return len(made), trouble
 
         return self._store.write(call, work)
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.findings import Finding, Flaw, Page, Place
-from tree_service.rules.values import Ref, SessionRemoval
+from tree_service.rules.values import ChangeKind, Ref, SessionRemoval
 from tree_service.rules.verifying.nodes import GRACE, rank
 from tree_service.rules.verifying.ports import Audit
 
@@ -13,6 +13,8 @@ _AT_ONCE = 500
 
 ROOT_COUNT = "SPACE_ROOT_COUNT"
 ROOT_INDEXES = "SPACE_ROOT_INDEXES"
+TREE_POSITION = "SPACE_TREE_POSITION"
+TREE_CHANGES = "SPACE_TREE_CHANGES"
 DANGLING = "REF_DANGLING"
 ILLEGAL = "REF_ILLEGAL"
 REMOVAL = "REMOVAL_UNFINISHED"
@@ -45,7 +47,23 @@ class RootCheck:
             found = f"indexes {roots.first_index} to {roots.last_index} of {roots.count} roots"
             finding = Finding(ROOT_INDEXES, self._space, self._space, found, "from 0, each once")
             flaws.append(Flaw(finding, partial(rank, None)))
-        return flaws
+        return [*flaws, *self._changes(unit)]
+
+    def _changes(self, unit: Audit) -> list[Flaw[Audit]]:
+        kept = unit.changes()
+        if kept is None:
+            return []
+        position = max(kept.position, kept.last)
+        if kept.last > kept.position:
+            found = f"tree_position {kept.position}, the last change at {kept.last}"
+            finding = Finding(TREE_POSITION, self._space, self._space, found, f"{position}")
+            return [Flaw(finding, lambda unit: unit.set_changes(position, position))]
+        if kept.count != kept.position - kept.floor:
+            found = f"{kept.count} changes from {kept.floor + 1} to {kept.position}"
+            finding = Finding(TREE_CHANGES, self._space, self._space, found, "all of them")
+            # Whoever watches from an earlier position is told to read the forest anew.
+            return [Flaw(finding, lambda unit: unit.set_changes(position, position))]
+        return []
 
     def _count(self, count: int, unit: Audit) -> None:
         if unit.root_count() is None:
@@ -91,7 +109,13 @@ class RefCheck:
 
     def _flaw(self, code: str, ref: Ref, found: str) -> Flaw[Audit]:
         finding = Finding(code, self._space, f"{ref.node_id}{_ARROW}{ref.target_id}", found, "no such reference")
-        return Flaw(finding, lambda unit: unit.remove_ref(ref))
+        return Flaw(finding, partial(_remove, ref))
+
+
+def _remove(ref: Ref, unit: Audit) -> None:
+    unit.remove_ref(ref)
+    if ref.node_id in unit.some([ref.node_id]):
+        unit.tell(ChangeKind.UPDATED, [ref.node_id])
 
 
 _ARROW = "\N{RIGHTWARDS ARROW}"

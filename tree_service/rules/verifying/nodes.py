@@ -7,6 +7,7 @@ from functools import partial
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.findings import Finding, Flaw, Page, Place
 from ramet_server.domain.limits import Limits
+from tree_service.rules.values import ChangeKind
 from tree_service.rules.verifying.ports import Audit, Family, Standing
 
 _AT_ONCE = 500
@@ -87,7 +88,7 @@ class NodeCheck:
             return []
         if leaned_on:
             finding = self._finding(AWAITS, node, "it awaits content, with children or refs", "visible for good")
-            return [Flaw(finding, lambda unit: unit.save(node.node_id, awaits_content=False))]
+            return [Flaw(finding, partial(_settle, node))]
         if node.created_at >= self._long_ago():
             return []
         told = f"it awaits content since {node.created_at.isoformat()}"
@@ -103,9 +104,12 @@ class NodeCheck:
 
 def rank(parent_id: str | None, unit: Audit) -> None:
     """Numbers the children of a node, or the roots, anew: in the order of their indexes, then of their age."""
+    moved = []
     for index, child in enumerate(unit.children([parent_id])):
         if child.index != index:
             unit.save(child.node_id, index=index)
+            moved.append(child.node_id)
+    unit.tell(ChangeKind.MOVED, moved)
 
 
 def deepen(node_id: str, unit: Audit) -> None:
@@ -137,12 +141,19 @@ def _uproot(node: Standing, unit: Audit) -> None:
         unit.save(node.parent_id, child_count=unit.families([node.parent_id]).get(node.parent_id, _NO_FAMILY).count)
         rank(node.parent_id, unit)
     deepen(node.node_id, unit)
+    unit.tell(ChangeKind.MOVED, [node.node_id])
+
+
+def _settle(node: Standing, unit: Audit) -> None:
+    """Makes a node visible for good."""
+    unit.save(node.node_id, awaits_content=False)
+    unit.tell(ChangeKind.CREATED, [node.node_id])
 
 
 def _sweep(node: Standing, unit: Audit) -> None:
     """Does what the sweep does with a node that waited too long."""
     if unit.has_session(node.node_id):
-        unit.save(node.node_id, awaits_content=False)
+        _settle(node, unit)
         return
     unit.delete(node.node_id)
     rank(node.parent_id, unit)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from tree_service.rules.values import Ref, SessionRemoval
+from tree_service.rules.values import ChangeKind, Ref, SessionRemoval
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,20 @@ class Family:
         return (self.first_index, self.last_index, self.distinct) == (0, self.count - 1, self.count)
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is kept of the changes of the forest."""
+
+    position: int
+    """The last one that the space knows of."""
+    floor: int
+    """Those up to here are forgotten."""
+    count: int
+    """Those behind the floor, up to the position, that are there."""
+    last: int
+    """The last one that is there, 0 where none is."""
+
+
 class Audit(Protocol):
     """All that is looked at, and what may be changed to mend it."""
 
@@ -50,6 +64,18 @@ class Audit(Protocol):
 
     def root_count(self) -> int | None:
         """Returns the number of roots that the space knows; None where it has no row."""
+        ...
+
+    def changes(self) -> Changes | None:
+        """Returns what is kept of the changes of the forest; None where the space has no row."""
+        ...
+
+    def set_changes(self, position: int, floor: int) -> None:
+        """Stores which changes are kept."""
+        ...
+
+    def tell(self, kind: ChangeKind, node_ids: Sequence[str]) -> None:
+        """Tells those who watch the forest; nothing where the space has no row. The space is locked."""
         ...
 
     def make_space(self, root_count: int, now: datetime) -> None:

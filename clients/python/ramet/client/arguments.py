@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from ramet.client.errors import FieldViolation, InvalidArgument
 
-__all__ = ["build", "check_space", "check_timeout", "choice", "each", "of_kind", "refused", "text", "texts"]
+__all__ = ["build", "check_seconds", "check_space", "choice", "each", "of_kind", "refused", "text", "texts"]
 
 _P = ParamSpec("_P")
 _Kind = TypeVar("_Kind")
@@ -93,11 +93,11 @@ def check_space(space: object) -> str:
     return str(space)
 
 
-def check_timeout(timeout: object) -> float:
-    """Returns a deadline in seconds."""
-    if not isinstance(timeout, int | float) or isinstance(timeout, bool) or not timeout > 0:
-        raise refused("timeout", f"must be a number of seconds above 0, not {timeout!r}")
-    return float(timeout)
+def check_seconds(seconds: object, field: str) -> float:
+    """Returns a time to wait, in seconds."""
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds > 0:
+        raise refused(field, f"must be a number of seconds above 0, not {seconds!r}")
+    return float(seconds)
 
 
 def _ready(kind: Any, field: str, value: Any) -> Any:

@@ -127,6 +127,7 @@ class BlockingSessionTree(BlockingPart):
     iter_descendants = iterating(_Tree.iter_descendants)
     get_tree = blocking(_Tree.get_tree)
     iter_tree = iterating(_Tree.iter_tree)
+    watch_tree = iterating(_Tree.watch_tree, live=True)
     update_node = blocking(_Tree.update_node)
     move_node = blocking(_Tree.move_node)
     delete_node = blocking(_Tree.delete_node)

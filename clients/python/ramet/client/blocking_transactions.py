@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
+from ramet.client.arguments import refused
 from ramet.client.errors import RametError
 from ramet.client.loop_thread import LoopThread, blocking, iterating
 from ramet.client.reruns import Found, Reruns
@@ -33,6 +34,11 @@ class BlockingTransaction:
     def request_id(self) -> str:
         """The id under which the commit is found again."""
         return self._begun().request_id
+
+    @property
+    def transaction_id(self) -> str:
+        """The id that the server gave it when it began: each has its own, also of those with one request id."""
+        return self._begun().transaction_id
 
     @property
     def outcome_unknown(self) -> bool:
@@ -80,6 +86,8 @@ def run_blocking(
     make: Callable[[str], BlockingTransaction], fn: Callable[[BlockingTransaction], T], reruns: Reruns[T]
 ) -> T:
     """Runs a function in transactions until one is committed; see :meth:`SessionStorageClient.run_in_transaction`."""
+    if not callable(fn):
+        raise refused("fn", "must be a function of a transaction")
     while True:
         transaction = make(reruns.request_id)
         try:
@@ -87,7 +95,7 @@ def run_blocking(
                 value = fn(transaction)
         except RametError as error:
             if transaction.outcome_unknown:
-                reruns.lost(value)
+                reruns.lost(transaction.transaction_id, value)
             try:
                 pause_s = reruns.pause_after(error)
             except Found as found:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from ramet.client.arguments import check_seconds
 from ramet.client.channel import MAX_MESSAGE_BYTES
 from ramet.client.errors import (
     Cancelled,
@@ -108,7 +109,7 @@ class Caller:
         Where a server drains or is lost, one is looked for again, for up to ``patience_s`` seconds. ``move_on`` takes
         each message, the first of which comes at once, and makes the request one that goes on behind it.
         """
-        attempts = self.attempts(request, patience_s)
+        attempts = self.attempts(request, check_seconds(patience_s, "patience_s"))
         while True:
             call = method(request, metadata=self.metadata())
             begun = False

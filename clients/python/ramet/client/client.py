@@ -9,7 +9,7 @@ from typing import Self
 
 import grpc
 
-from ramet.client.arguments import check_space, check_timeout, of_kind, refused
+from ramet.client.arguments import check_seconds, check_space, of_kind, refused
 from ramet.client.calls import Caller, Settings
 from ramet.client.channel import open_channel
 from ramet.client.sessions import SessionStorageClient
@@ -48,7 +48,7 @@ def connect(
     for name, target in vars(addresses).items():
         if target is not None:
             of_kind(str, target, "address" if target == address else name)
-    settings = Settings(check_space(space), check_timeout(timeout))
+    settings = Settings(check_space(space), check_seconds(timeout, "timeout"))
     return Client(_Connection(addresses, credentials, tuple(interceptors)), settings)
 
 
@@ -100,7 +100,7 @@ class Client:
         if space is not None:
             settings = replace(settings, space=check_space(space))
         if timeout is not None:
-            settings = replace(settings, timeout_s=check_timeout(timeout))
+            settings = replace(settings, timeout_s=check_seconds(timeout, "timeout"))
         return Client(self._connection, settings)
 
     async def close(self) -> None:

@@ -131,7 +131,7 @@ class InvalidArgument(RametError):
 class AlreadyCommitted(AlreadyExists):
     """A transaction with this request id took effect before; this time nothing was done."""
 
-    def __init__(self, request_id: str) -> None:
+    def __init__(self, request_id: str, transaction_id: str) -> None:
         super().__init__(
             "A transaction with this request_id was committed before.",
             code=grpc.StatusCode.ALREADY_EXISTS,
@@ -139,6 +139,8 @@ class AlreadyCommitted(AlreadyExists):
             method="Transact",
             request_id=request_id,
         )
+        self.transaction_id = transaction_id
+        """The id of the transaction that took effect."""
 
 
 class FailedPrecondition(RametError):

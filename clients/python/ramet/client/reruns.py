@@ -3,6 +3,7 @@
 import random
 from typing import Generic, TypeVar
 
+from ramet.client.arguments import of_kind, refused, text
 from ramet.client.calls import new_request_id
 from ramet.client.errors import AlreadyCommitted, RametError
 
@@ -27,26 +28,28 @@ class Reruns(Generic[T]):
     """The runs of one function, all under one request id: so at most one of them takes effect."""
 
     def __init__(self, attempts: int, request_id: str | None) -> None:
-        if attempts < 1:
-            raise ValueError("attempts must be 1 or more")
-        self.request_id = request_id or new_request_id()
+        if of_kind(int, attempts, "attempts") < 1:
+            raise refused("attempts", "must be 1 or more")
+        self.request_id = new_request_id() if request_id is None else text(request_id, "request_id")
         self._attempts = attempts
         self._made = 0
-        self._lost: list[T] = []
-        """What the function returned in a run whose commit may have taken effect."""
+        self._lost: dict[str, T] = {}
+        """By transaction, what the function returned in a run whose commit may have taken effect."""
 
-    def lost(self, value: T) -> None:
+    def lost(self, transaction_id: str, value: T) -> None:
         """Notes a run whose commit was sent and not answered."""
-        self._lost.append(value)
+        self._lost[transaction_id] = value
 
     def pause_after(self, error: RametError) -> float:
         """Returns how long to wait before the next run, in seconds.
 
         Raises Found where the error says that an earlier run was committed, and the error itself where no run helps.
         """
-        committed = isinstance(error, AlreadyCommitted) or error.reason == "REQUEST_ID_REUSED"
-        if committed and self._lost:
-            raise Found(self._lost[-1]) from None
+        if isinstance(error, AlreadyCommitted) and error.transaction_id in self._lost:
+            raise Found(self._lost[error.transaction_id]) from None
+        if error.reason == "REQUEST_ID_REUSED" and self._lost:
+            # Other writes stand under the id of a lost run, so that one is committed: the next begin tells.
+            return _FIRST_PAUSE_S
         self._made += 1
         if self._made >= self._attempts or not (error.reason in _HELPED or error.retryable):
             raise error

@@ -1,13 +1,14 @@
 """The contract SessionStorage from Python: one method per RPC, and iterators that follow the pages."""
 
 import asyncio
+import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import TypeVar, cast
 
 import grpc
 
 from ramet.client import convert
-from ramet.client.arguments import build
+from ramet.client.arguments import build, refused
 from ramet.client.calls import PATIENCE_S, Caller, new_request_id
 from ramet.client.content import ContentMethods
 from ramet.client.errors import RametError
@@ -216,10 +217,10 @@ class SessionStorageClient(ContentMethods):
             transaction = self.transaction(request_id=reruns.request_id)
             try:
                 async with transaction:
-                    value = await fn(transaction)
+                    value = await _asynchronous(fn, transaction)
             except RametError as error:
                 if transaction.outcome_unknown:
-                    reruns.lost(value)
+                    reruns.lost(transaction.transaction_id, value)
                 try:
                     pause_s = reruns.pause_after(error)
                 except Found as found:
@@ -231,3 +232,12 @@ class SessionStorageClient(ContentMethods):
     async def get_server_info(self) -> SessionServerInfo:
         """Tells the server's version, schema revision and limits."""
         return convert.server_info_in(await self._caller.unary(self._stub.GetServerInfo, pb.GetServerInfoRequest()))
+
+
+def _asynchronous(fn: Callable[[Transaction], Awaitable[_T]], transaction: Transaction) -> Awaitable[_T]:
+    if not callable(fn):
+        raise refused("fn", "must be a function of a transaction")
+    made = fn(transaction)
+    if not inspect.isawaitable(made):
+        raise refused("fn", "must be an asynchronous function of a transaction")
+    return made

@@ -35,9 +35,11 @@ class Steps:
         self._turn = asyncio.Lock()
         self._call: grpc.aio.StreamStreamCall[pb.TransactRequest, pb.TransactResponse] | None = None
         self._error: RametError | None = None
+        self.commit_sent = False
+        """Whether the server may have heard of a commit."""
 
-    async def begin(self) -> bool:
-        """Opens the stream; tells whether a transaction of this id was committed before.
+    async def begin(self) -> pb.TransactBegun:
+        """Opens the stream.
 
         Nothing depends on it yet, so a server that is away, or busy, is tried again.
         """
@@ -47,7 +49,7 @@ class Steps:
         while True:
             self._call = self._stub.Transact(metadata=self._caller.metadata())
             try:
-                return (await self._exchange(self._call, request, attempts.remaining_s())).begun.already_committed
+                return (await self._exchange(self._call, request, attempts.remaining_s())).begun
             except grpc.aio.AioRpcError as failure:
                 await attempts.pause_or_raise(failure, lasting=True)
             except TimeoutError:
@@ -74,9 +76,11 @@ class Steps:
                 self._error = error
                 raise
 
-    async def commit(self) -> None:
-        """Commits."""
-        await self.step(pb.TransactRequest(commit=pb.TransactCommit()))
+    async def commit(self) -> str:
+        """Commits; returns the id of the stream whose writes are applied."""
+        if self._error is None:
+            self.commit_sent = True
+        return (await self.step(pb.TransactRequest(commit=pb.TransactCommit()))).committed.transaction_id
 
     def cancel(self) -> None:
         """Ends the stream; without a commit nothing is applied."""

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 
+from ramet.client.arguments import text
 from ramet.client.calls import Caller, new_request_id
 from ramet.client.content import ContentMethods
 from ramet.client.errors import AlreadyCommitted, Cancelled, DeadlineExceeded, RametError, Unavailable
@@ -28,8 +29,10 @@ class Transaction:
     """
 
     def __init__(self, stub: Any, caller: Caller, request_id: str | None) -> None:
-        self.request_id = request_id or new_request_id()
+        self.request_id = new_request_id() if request_id is None else text(request_id, "request_id")
         """The id under which the commit is found again."""
+        self.transaction_id = ""
+        """The id that the server gave it when it began: each has its own, also of those with one request id."""
         self.outcome_unknown = False
         """Whether the reply to the commit was lost and no server knew of it: it may still take effect."""
         self._stub = stub
@@ -167,15 +170,20 @@ class Transaction:
         if self._steps is not None:
             raise RuntimeError("a transaction is used once: make another one")
         self._steps = Steps(self._stub, self._caller, self.request_id)
-        if await self._steps.begin():
+        begun = await self._steps.begin()
+        self.transaction_id = begun.transaction_id
+        if begun.committed_transaction_id:
             self._steps.cancel()
-            raise AlreadyCommitted(self.request_id)
+            raise AlreadyCommitted(self.request_id, begun.committed_transaction_id)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Commits, unless the block raised."""
+        """Commits, unless the block raised.
+
+        Raises :class:`AlreadyCommitted` where a transaction with this request id took effect since the block began.
+        """
         steps = self._opened()
         try:
             if kind is None and not self._rolled_back:
@@ -185,23 +193,28 @@ class Transaction:
 
     async def _commit(self, steps: Steps) -> None:
         try:
-            await steps.commit()
+            committed = await steps.commit()
         except asyncio.CancelledError:
-            self.outcome_unknown = True
+            self.outcome_unknown = steps.commit_sent
             raise
         except (Unavailable, DeadlineExceeded, Cancelled):
+            if not steps.commit_sent:
+                raise
             self.outcome_unknown = True
-            if not await self._is_committed():
+            committed = await self._find()
+            if not committed:
                 raise
             self.outcome_unknown = False
+        if committed != self.transaction_id:
+            raise AlreadyCommitted(self.request_id, committed)
 
-    async def _is_committed(self) -> bool:
-        """Asks, of any server that is there, whether the commit took effect whose reply did not come."""
+    async def _find(self) -> str:
+        """Asks any server that is there for the transaction that took effect under the request id."""
         again = Steps(self._stub, self._caller, self.request_id)
         try:
-            return await again.begin()
+            return (await again.begin()).committed_transaction_id
         except RametError:
-            return False
+            return ""
         finally:
             again.cancel()
 

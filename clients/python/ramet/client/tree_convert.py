@@ -19,6 +19,14 @@ _STATUSES_BACK = {
 }
 
 
+_CHANGE_KINDS_BACK = {
+    pb.TREE_CHANGE_KIND_CREATED: values.TreeChangeKind.CREATED,
+    pb.TREE_CHANGE_KIND_UPDATED: values.TreeChangeKind.UPDATED,
+    pb.TREE_CHANGE_KIND_MOVED: values.TreeChangeKind.MOVED,
+    pb.TREE_CHANGE_KIND_DELETED: values.TreeChangeKind.DELETED,
+}
+
+
 def policy_out(policy: DeletePolicy) -> pb.DeletePolicy.ValueType:
     """Makes the number of a policy; a plain ``"cascade"`` serves as well."""
     return _POLICIES[choice(DeletePolicy, policy, "policy")]
@@ -48,6 +56,22 @@ def entry_in(message: pb.TreeEntry) -> values.TreeEntry:
         node=node_in(message.node),
         status=_STATUSES_BACK[message.status],
         turn_count=message.turn_count if message.HasField("turn_count") else None,
+    )
+
+
+def news_in(message: pb.WatchTreeResponse) -> values.TreeNews:
+    """Reads what a watch tells."""
+    return values.TreeNews(
+        changes=tuple(
+            values.TreeChange(
+                position=change.position,
+                kind=_CHANGE_KINDS_BACK.get(change.kind),
+                node_id=change.node_id,
+                changed_at=time_in(change.changed_at),
+            )
+            for change in message.changes
+        ),
+        through_position=message.through_position,
     )
 
 

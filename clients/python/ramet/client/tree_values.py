@@ -14,8 +14,11 @@ __all__ = [
     "Node",
     "NodePage",
     "Ref",
+    "TreeChange",
+    "TreeChangeKind",
     "TreeEntry",
     "TreeLimits",
+    "TreeNews",
     "TreePage",
     "TreeServerInfo",
 ]
@@ -104,6 +107,45 @@ class TreePage:
     """By depth, parent, index."""
     next_page_token: str | None
     """None: this was the last page."""
+    position: int = 0
+    """The position of the forest as the page was read; see ``watch_tree``."""
+
+
+class TreeChangeKind(enum.StrEnum):
+    """What became of a node."""
+
+    CREATED = "created"
+    """It was created, or the content came that it awaited."""
+    UPDATED = "updated"
+    """Its label, refs or config changed."""
+    MOVED = "moved"
+    """It has another parent or index."""
+    DELETED = "deleted"
+    """It was deleted."""
+
+
+@dataclass(frozen=True)
+class TreeChange:
+    """One change of the forest."""
+
+    position: int
+    """Strictly increasing within the space, in the order of commits."""
+    kind: TreeChangeKind | None
+    """None: a kind that this client does not know; read the node."""
+    node_id: str
+    """What became of which node. Siblings that close ranks, and depths below a node that moved, are not told."""
+    changed_at: datetime | None = None
+    """When."""
+
+
+@dataclass(frozen=True)
+class TreeNews:
+    """What a watch of the forest tells at once."""
+
+    changes: tuple[TreeChange, ...]
+    """In order of position; may be none."""
+    through_position: int
+    """All up to this position has been told: a later watch goes on after it."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 
 from ramet.client import tree_convert as convert
 from ramet.client.arguments import build
-from ramet.client.calls import Caller, new_request_id
+from ramet.client.calls import PATIENCE_S, Caller, new_request_id
 from ramet.client.tree_values import (
     Config,
     DeletedNodes,
@@ -17,6 +17,7 @@ from ramet.client.tree_values import (
     Node,
     NodePage,
     TreeEntry,
+    TreeNews,
     TreePage,
     TreeServerInfo,
 )
@@ -148,7 +149,7 @@ class SessionTreeClient:
         """
         request = build(pb.GetTreeRequest, node_id=node_id, page_size=page_size, page_token=page_token or "")
         reply = await self._caller.unary(self._stub.GetTree, request)
-        return TreePage(tuple(map(convert.entry_in, reply.entries)), reply.next_page_token or None)
+        return TreePage(tuple(map(convert.entry_in, reply.entries)), reply.next_page_token or None, reply.position)
 
     async def iter_tree(self, node_id: str | None = None) -> AsyncGenerator[TreeEntry, None]:
         """Yields the forest, or one node and everything below it, parents before children."""
@@ -158,6 +159,25 @@ class SessionTreeClient:
             for entry in page.entries:
                 yield entry
             token = page.next_page_token
+
+    async def watch_tree(
+        self, *, after_position: int | None = None, patience_s: float = PATIENCE_S
+    ) -> AsyncGenerator[TreeNews, None]:
+        """Yields what becomes of nodes after a position, and then as it happens; it never ends by itself.
+
+        To follow the forest, read it with :meth:`get_tree`, watch after the ``position`` of its first page, and read
+        each node that a change names. Without ``after_position`` only what comes from now on is told; the first news
+        come at once and say where that is. When the server drains or is lost, the watch goes on elsewhere from where
+        it was, and raises Unavailable only if that takes more than ``patience_s`` seconds. Raises OutOfRange where
+        the changes after the position are no longer kept: read the forest again.
+        """
+        request = build(pb.WatchTreeRequest, after_position=after_position)
+
+        def move_on(news: pb.WatchTreeResponse) -> None:
+            request.after_position = news.through_position
+
+        async for message in self._caller.watch(self._stub.WatchTree, request, move_on, patience_s):
+            yield convert.news_in(message)
 
     async def update_node(
         self, node_id: str, *, label: str, expected_version: int | None = None, request_id: str | None = None

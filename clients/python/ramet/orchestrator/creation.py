@@ -1,8 +1,6 @@
 """How a session comes to be on both lines: its node first, unseen, then its content, which makes both visible."""
 
-import asyncio
 import contextlib
-import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +22,8 @@ from ramet.client import (
     Session,
 )
 from ramet.client.arguments import refused
+from ramet.orchestrator.calling import call
+from ramet.orchestrator.config import Layers
 from ramet.orchestrator.steps import Steps
 
 __all__ = ["ContextFunction", "ForkContext", "ForkOptions", "NewSession", "SessionOptions", "create", "fork"]
@@ -51,6 +51,11 @@ class SessionOptions:
     """None: not set, or inherited by a fork."""
     skills: tuple[str, ...] | None
     """None: not set, or inherited by a fork; empty: no skills."""
+
+    @property
+    def config(self) -> Config:
+        """What of it is frozen."""
+        return Config(self.system_prompt, self.skills)
 
 
 @dataclass(frozen=True)
@@ -86,10 +91,12 @@ class NewSession:
         return self.session.id
 
 
-async def create(client: Client, steps: Steps, parent_id: str | None, options: SessionOptions) -> NewSession:
+async def create(
+    client: Client, steps: Steps, parent_id: str | None, options: SessionOptions, layers: Layers
+) -> NewSession:
     """Creates a session, as a root without ``parent_id``."""
     session_id = options.session_id or steps.session_id
-    config = Config(options.system_prompt, options.skills)
+    config = await layers.frozen(None, options.config)
     node = await _unseen_node(client, steps, session_id, config, parent_id=parent_id, label=options.label)
     async with _taken_back_if_refused(client, session_id):
         session = await client.sessions.put_session(
@@ -97,22 +104,18 @@ async def create(client: Client, steps: Steps, parent_id: str | None, options: S
             label=options.label,
             tags=options.tags,
             metadata_json=options.metadata_json,
-            system_prompt=options.system_prompt,
+            system_prompt=config.system_prompt,
             expected_version=0,
             request_id=steps.id_of("session"),
         )
     return NewSession(session, node)
 
 
-async def fork(client: Client, steps: Steps, source_id: str, options: ForkOptions) -> NewSession:
-    """Forks a session: its config is the source's where the options are silent."""
+async def fork(client: Client, steps: Steps, source_id: str, options: ForkOptions, layers: Layers) -> NewSession:
+    """Forks a session: its config is the source's where the profile and the options are silent."""
     own = options.session
     session_id = own.session_id or steps.session_id
-    inherited = await client.tree.get_config(source_id)
-    config = Config(
-        inherited.system_prompt if own.system_prompt is None else own.system_prompt,
-        inherited.skills if own.skills is None else own.skills,
-    )
+    config = await layers.frozen(await client.tree.get_config(source_id), own.config)
     # Before the node, so that a function that fails leaves nothing behind.
     history = await _history(client, source_id, options.context)
     node = await _unseen_node(
@@ -205,16 +208,7 @@ async def _history(client: Client, source_id: str, context: ForkContext) -> Hist
     if not callable(context):
         raise refused("context", f"must be 'none', 'inherit', a History or a function, not {context!r}")
     records = [record async for record in client.sessions.iter_records(source_id)]
-    made = await _call(context, records)
+    made = await call(context, records)
     if not isinstance(made, Iterable):
         raise refused("context", f"its function must return records, not {type(made).__name__}")
     return History.of(made)
-
-
-async def _call(function: ContextFunction, records: Sequence[Record]) -> Iterable[Record]:
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
-        made = function(records)
-    else:
-        # On a thread, because it may well ask a model, and must not hold up the event loop meanwhile.
-        made = await asyncio.to_thread(function, records)
-    return await made if inspect.isawaitable(made) else made

@@ -1,10 +1,10 @@
 """The forest as nested values, built from its pages."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
-from ramet.client import Node, SessionStatus, TreeEntry
+from ramet.client import Node, SessionStatus, SessionTreeClient, TreeEntry
 
 __all__ = ["Forest", "TreeNode", "build_forest", "read_forest"]
 
@@ -44,6 +44,8 @@ class Forest:
     """By index; only the node where one was asked for."""
     left_out: tuple[str, ...] = ()
     """Nodes that moved or came while the pages were read, to a place that this reading cannot show. Usually none."""
+    position: int = 0
+    """Where to go on from: :meth:`SessionTreeClient.watch_tree` after it tells all that this reading may miss."""
 
     def walk(self) -> Iterator[TreeNode]:
         """Yields every node, parents first, at any depth."""
@@ -55,9 +57,14 @@ class Forest:
         return next((node for node in self.walk() if node.id == node_id), None)
 
 
-async def read_forest(entries: AsyncIterator[TreeEntry], top_id: str | None) -> Forest:
-    """Nests entries as they are listed; ``top_id`` is the one node that was asked for."""
-    return build_forest([entry async for entry in entries], top_id)
+async def read_forest(tree: SessionTreeClient, top_id: str | None) -> Forest:
+    """Reads all pages of the forest, or of one node and everything below it, and nests them."""
+    page = await tree.get_tree(top_id, page_size=1000)
+    entries, position = list(page.entries), page.position
+    while page.next_page_token is not None:
+        page = await tree.get_tree(top_id, page_size=1000, page_token=page.next_page_token)
+        entries += page.entries
+    return replace(build_forest(entries, top_id), position=position)
 
 
 def build_forest(entries: Iterable[TreeEntry], top_id: str | None = None) -> Forest:

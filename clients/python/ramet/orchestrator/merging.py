@@ -14,8 +14,6 @@ A merge appends one record to its target. The record's ``metadata_json`` holds, 
 These keys are stable. A later merge of the same fork covers what came after ``last_seq``.
 """
 
-import asyncio
-import inspect
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +22,6 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from ramet.client import (
-    Aborted,
     AlreadyExists,
     Client,
     FailedPrecondition,
@@ -33,6 +30,8 @@ from ramet.client import (
     Role,
 )
 from ramet.client.arguments import of_kind, refused
+from ramet.orchestrator.calling import call
+from ramet.orchestrator.repeating import took_effect
 from ramet.orchestrator.steps import Steps
 
 __all__ = ["ForkDiff", "ForkSide", "Merged", "RefOutcome", "Summarize", "compare", "iter_own", "merge"]
@@ -41,8 +40,6 @@ Summarize: TypeAlias = str | Callable[[Sequence[Record]], str | Awaitable[str]]
 """A summary, or what makes one of the fork's records: synchronous (run on a thread) or asynchronous."""
 
 _KEY = "ramet_merge"
-_NO_HEAD = (1 << 63) - 1
-"""A head that no session ever has."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +123,7 @@ def iter_own(client: Client, side: ForkSide) -> AsyncGenerator[Record, None]:
 async def merge(client: Client, steps: Steps, fork_id: str, into: str, summarize: Summarize, role: Role) -> Merged:
     """Merges a fork into a target; see ``Orchestrator.merge``."""
     append_id = steps.id_of("append")
-    if await _took_effect(client, into, append_id):
+    if await took_effect(client, into, append_id):
         return await _repeated(client, steps, fork_id, into)
     diff = await compare(client, fork_id, into)
     before = await _last_merge(client, diff.right, fork_id=fork_id)
@@ -170,25 +167,6 @@ class _Found:
 
     seq: int
     told: dict[str, Any]
-
-
-async def _took_effect(client: Client, into: str, append_id: str) -> bool:
-    """Tells whether the append of this merge was committed; raises where the target takes no writes.
-
-    An append that can never take effect asks the server's log: a summary need not be made twice to be compared.
-    """
-    try:
-        await client.sessions.append_records(
-            into, [Record.user("merge")], expected_head_seq=_NO_HEAD, request_id=append_id
-        )
-    except Aborted as error:
-        if error.reason != "STALE_HEAD":
-            raise
-    except AlreadyExists as error:
-        if error.reason != "REQUEST_ID_REUSED":
-            raise
-        return True
-    return False
 
 
 async def _repeated(client: Client, steps: Steps, fork_id: str, into: str) -> Merged:
@@ -244,12 +222,7 @@ async def _extent(client: Client, session_id: str, after_seq: int) -> tuple[int,
 
 
 async def _summary(function: Callable[[Sequence[Record]], Any], records: Sequence[Record]) -> str:
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
-        made = function(records)
-    else:
-        # On a thread, because it may well ask a model, and must not hold up the event loop meanwhile.
-        made = await asyncio.to_thread(function, records)
-    summary = await made if inspect.isawaitable(made) else made
+    summary = await call(function, records)
     if not isinstance(summary, str):
         raise refused("summarize", f"must make a text, not {type(summary).__name__}")
     return summary

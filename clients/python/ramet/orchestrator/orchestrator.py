@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from typing import Any
 
 from ramet.client import (
     Aborted,
@@ -18,13 +19,19 @@ from ramet.client import (
     SessionStatus,
     Slot,
 )
-from ramet.client.arguments import refused, texts
+from ramet.client.arguments import refused, text, texts
 from ramet.orchestrator import creation, digests, merging
+from ramet.orchestrator.config import Profile, Runtime, SessionDefaults
 from ramet.orchestrator.creation import ForkContext, ForkOptions, NewSession, SessionOptions
 from ramet.orchestrator.digests import Digest
 from ramet.orchestrator.forest import Forest, read_forest
+from ramet.orchestrator.handle import SessionHandle
+from ramet.orchestrator.lines import Lines
 from ramet.orchestrator.merging import ForkDiff, ForkSide, Merged, Summarize
+from ramet.orchestrator.reflection import Reflect, Reflection, reflect
+from ramet.orchestrator.registry import Guard, Registry, Split
 from ramet.orchestrator.steps import Steps
+from ramet.recorder import Recorder
 
 __all__ = ["Orchestrator"]
 
@@ -41,8 +48,27 @@ class Orchestrator:
     A create or fork that dies half-way is never seen, and is swept after a while if nobody goes on with it.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        defaults: SessionDefaults | None = None,
+        profiles: Mapping[str, Profile] | None = None,
+        guard: Guard | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        """Takes the client, and what holds for the sessions that it makes and runs.
+
+        ``guard`` may refuse forks. With a ``recorder`` a turn outside every diagnosis is a diagnosis of its own.
+        """
         self._client = client
+        self._registry = Registry(defaults, profiles, guard)
+        self._recorder = recorder
+        self._lines = Lines()
+
+    def register_profile(self, name: str, profile: Profile) -> None:
+        """Registers a kind of session under a name; it replaces one that has the name."""
+        self._registry.register(name, profile)
 
     async def create_root(
         self,
@@ -53,15 +79,23 @@ class Orchestrator:
         metadata_json: str | None = None,
         system_prompt: str | None = None,
         skills: Iterable[str] | None = None,
+        profile: str | None = None,
+        profile_vars: Mapping[str, Any] | None = None,
+        runtime: Runtime | None = None,
         request_id: str | None = None,
     ) -> NewSession:
         """Creates a session that stands as a root.
 
-        ``system_prompt`` is both what its sends begin with and, with ``skills``, the frozen config of its forks.
+        ``system_prompt`` is both what its sends begin with and, with ``skills``, the frozen config of its forks. Where
+        they are absent the profile's count, then the defaults'; :meth:`fork` tells how they are joined, and what a
+        ``runtime`` is.
         """
         options = _options(session_id, label, tags, metadata_json, system_prompt, skills)
+        layers = self._registry.layers(profile, profile_vars)
         with Steps.begin(request_id) as steps:
-            return await creation.create(self._client, steps, None, options)
+            made = await creation.create(self._client, steps, None, options, layers)
+        self._registry.remember(made.id, profile, runtime)
+        return made
 
     async def create_session(
         self,
@@ -73,15 +107,21 @@ class Orchestrator:
         metadata_json: str | None = None,
         system_prompt: str | None = None,
         skills: Iterable[str] | None = None,
+        profile: str | None = None,
+        profile_vars: Mapping[str, Any] | None = None,
+        runtime: Runtime | None = None,
         request_id: str | None = None,
     ) -> NewSession:
-        """Creates a session below another; unlike a fork it takes nothing from it."""
+        """Creates a session below another; unlike a fork it takes nothing from it. See :meth:`create_root`."""
         if not isinstance(parent_id, str):
             # None would make a root, which nobody asked for who lost a parent's id.
             raise refused("parent_id", "must be the id of a session; create_root makes a root")
         options = _options(session_id, label, tags, metadata_json, system_prompt, skills)
+        layers = self._registry.layers(profile, profile_vars)
         with Steps.begin(request_id) as steps:
-            return await creation.create(self._client, steps, parent_id, options)
+            made = await creation.create(self._client, steps, parent_id, options, layers)
+        self._registry.remember(made.id, profile, runtime)
+        return made
 
     async def fork(
         self,
@@ -96,20 +136,63 @@ class Orchestrator:
         metadata_json: str | None = None,
         system_prompt: str | None = None,
         skills: Iterable[str] | None = None,
+        profile: str | None = None,
+        profile_vars: Mapping[str, Any] | None = None,
+        runtime: Runtime | None = None,
         request_id: str | None = None,
     ) -> NewSession:
         """Forks a session; the source is only read, and may be archived.
 
         ``context`` is what the fork knows: ``"none"``, ``"inherit"`` (all of the source's history, shared and not
         copied), a :class:`History`, or a function that makes records of the source's records. ``opening_prompt``
-        becomes an assistant record. It stands below its source, or below ``topology_parent``. ``system_prompt`` and
-        ``skills`` are the source's frozen ones where not given; empty skills mean none. Where neither gives a system
-        prompt, the fork takes the one that the source's sends begin with now.
+        becomes an assistant record. It stands below its source, or below ``topology_parent``.
+
+        ``system_prompt`` and ``skills`` come of layers, the later wins, and what is absent overrides nothing: the
+        defaults, the source's frozen ones, the ``profile``'s, those given here. A profile's prompt and the one given
+        here are joined as its mode says; empty skills mean none. Where no layer gives a system prompt, the fork takes
+        the one that the source's sends begin with now. ``runtime`` is what runs it, over the profile's: this
+        orchestrator remembers it for :meth:`session` until it deletes the session; another one has to be told.
+
+        An unregistered profile, and a fork that the guard refuses, are refused before anything is made.
         """
         base = _options(session_id, label, tags, metadata_json, system_prompt, skills)
         options = ForkOptions(base, context, opening_prompt, topology_parent)
+        layers = self._registry.layers(profile, profile_vars)
+        parent = source_id if topology_parent is None else topology_parent
+        await self._registry.permit(Split(source_id, parent, session_id, label, profile, layers.variables))
         with Steps.begin(request_id) as steps:
-            return await creation.fork(self._client, steps, source_id, options)
+            made = await creation.fork(self._client, steps, source_id, options, layers)
+        self._registry.remember(made.id, profile, runtime)
+        return made
+
+    def session(self, session_id: str, *, profile: str | None = None, runtime: Runtime | None = None) -> SessionHandle:
+        """Returns a handle to run turns of a session and to consolidate it; nothing is read yet.
+
+        What runs it comes of layers: the defaults, what this orchestrator made the session with, the ``profile``, the
+        ``runtime``.
+        """
+        session_id = text(session_id, "session_id")
+        chosen = self._registry.runtime(session_id, profile, runtime)
+        return SessionHandle(self._client, self._lines, self._recorder, session_id, chosen)
+
+    async def reflect(
+        self,
+        function: Reflect,
+        *,
+        label_prefix: str = "",
+        status: SessionStatus | None = None,
+        below: str | None = None,
+    ) -> Reflection:
+        """Hands the digests of :meth:`list_digests` to a function and delivers each insight that it derives.
+
+        ``function`` returns a mapping of session to insight, or pairs of them, or yields such pairs asynchronously:
+        then each is delivered when it comes. A target that fails is reported and stops nobody else. What the function
+        raises is raised; what it had derived before that is delivered.
+        """
+        if not callable(function):
+            raise refused("function", "must be callable")
+        found = await self.list_digests(label_prefix=label_prefix, status=status, below=below)
+        return await reflect(self._client, found, function)
 
     def iter_digests(
         self, *, label_prefix: str = "", status: SessionStatus | None = None, below: str | None = None
@@ -128,7 +211,7 @@ class Orchestrator:
 
     async def read_tree(self, below: str | None = None) -> Forest:
         """Reads the forest, or one node and everything below it, and nests it."""
-        return await read_forest(self._client.tree.iter_tree(below), below)
+        return await read_forest(self._client.tree, below)
 
     async def put_insight(self, session_id: str, content: str, *, request_id: str | None = None) -> Slot:
         """Delivers an insight, which the session's next turn reads once; it replaces one that was not consumed."""
@@ -177,6 +260,7 @@ class Orchestrator:
             deleted = await self._client.tree.delete_node(
                 session_id, policy, delete_sessions=True, request_id=steps.id_of("tree")
             )
+            self._registry.forget(deleted.node_ids)
             await self._delete_sessions(deleted.node_ids, steps)
             return deleted
 

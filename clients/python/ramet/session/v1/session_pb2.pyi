@@ -1825,19 +1825,24 @@ class TransactBegun(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ALREADY_COMMITTED_FIELD_NUMBER: _builtins.int
-    already_committed: _builtins.bool
-    """Whether a transaction with this request_id was committed before: after a commit whose reply was lost, look here
-    before any step, and end the stream if so. Steps are answered all the same, over what is committed now.
+    TRANSACTION_ID_FIELD_NUMBER: _builtins.int
+    COMMITTED_TRANSACTION_ID_FIELD_NUMBER: _builtins.int
+    transaction_id: _builtins.str
+    """Made by the server, for this stream alone."""
+    committed_transaction_id: _builtins.str
+    """Not empty where a stream with this request_id was committed before: its transaction_id. After a commit whose reply
+    was lost, look here before any step, and end the stream if so. Steps are answered all the same, over what is
+    committed now.
     """
     def __init__(
         self,
         *,
-        already_committed: _builtins.bool = ...,
+        transaction_id: _builtins.str = ...,
+        committed_transaction_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["already_committed", b"already_committed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_transaction_id", b"committed_transaction_id", "transaction_id", b"transaction_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1859,6 +1864,30 @@ class TransactCommit(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TransactCommit: _TypeAlias = TransactCommit  # noqa: Y015
+
+@_typing.final
+class TransactCommitted(_message.Message):
+    """The writes of the transaction are applied."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRANSACTION_ID_FIELD_NUMBER: _builtins.int
+    transaction_id: _builtins.str
+    """Whose writes they are: this stream's, or those of an earlier one with this request_id and the same writes. Then
+    the answers of that one hold (seqs, versions, ids that the server made), and not those of this one.
+    """
+    def __init__(
+        self,
+        *,
+        transaction_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["transaction_id", b"transaction_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TransactCommitted: _TypeAlias = TransactCommitted  # noqa: Y015
 
 @_typing.final
 class TransactRequest(_message.Message):
@@ -1994,8 +2023,8 @@ class TransactResponse(_message.Message):
         """The transaction is open."""
 
     @_builtins.property
-    def committed(self) -> _empty_pb2.Empty:
-        """Everything was applied."""
+    def committed(self) -> Global___TransactCommitted:
+        """Everything was applied, or nothing was to be."""
 
     @_builtins.property
     def session(self) -> Global___Session:
@@ -2029,7 +2058,7 @@ class TransactResponse(_message.Message):
         self,
         *,
         begun: Global___TransactBegun | None = ...,
-        committed: _empty_pb2.Empty | None = ...,
+        committed: Global___TransactCommitted | None = ...,
         session: Global___Session | None = ...,
         slot: Global___Slot | None = ...,
         append_records: Global___AppendRecordsResponse | None = ...,

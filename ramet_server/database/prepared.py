@@ -49,6 +49,14 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """A query of one number, and what the number must be."""
+
+    query: Bound
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Compiled:
     text: str
     names: Sequence[tuple[str, Processor | None]]

@@ -16,12 +16,10 @@ from ramet_server.domain.idempotency import LoggedRequest, Mutation, Outcome
 from session_service.rules.values import Record, Session
 from session_service.store.marks import SqlMarks
 from session_service.store.records import SqlRecords, values_of
+from session_service.store.remembered import Held, Key
 from session_service.store.sessions import COLUMNS, HISTORY, SqlSessions
 from session_service.store.slots import SqlSlots
 from session_service.store.spans import SqlSpans
-
-Key = tuple[str, str]
-"""Space and id of a session."""
 
 _MOVING = ("head_seq", "turn_count", "max_record_bytes", "open_groups", "last_active_at")
 """The fields of a session that members may change."""
@@ -53,12 +51,8 @@ class OwnUnitNeeded(Exception):
     """Says that a member does what needs a transaction of its own; it never reaches a client."""
 
 
-@dataclass(slots=True)
-class Held:
-    """A locked session as the members so far have left it."""
-
-    session: Session
-    tags: tuple[str, ...]
+class OpenUnitNeeded(Exception):
+    """Says that a member reads or writes at once, while no transaction is open yet; it never reaches a client."""
 
 
 @dataclass(slots=True)
@@ -167,10 +161,19 @@ class MemberUnit:
     """A member's unit of work; implements ``rules.ports.UnitOfWork`` as far as members need it."""
 
     def __init__(
-        self, connection: Connection, space: str, held: Mapping[Key, Held], service: str, clock: Clock
+        self,
+        connection: Connection,
+        space: str,
+        held: Mapping[Key, Held],
+        service: str,
+        clock: Clock,
+        *,
+        is_open: bool,
     ) -> None:
+        """Takes the sessions, and whether the connection is in a transaction yet."""
         self._connection = connection
         self._space = space
+        self._is_open = is_open
         self.changes = Changes()
         self.wrote_at_once = False
         """Whether it may have changed something before the last trip, which only a rollback undoes."""
@@ -181,7 +184,9 @@ class MemberUnit:
 
     @property
     def slots(self) -> SqlSlots:
-        """The slots, as they are in the transaction."""
+        """The slots, as they are in the transaction; raises OpenUnitNeeded where there is none yet."""
+        if not self._is_open:
+            raise OpenUnitNeeded
         self.wrote_at_once = True
         return SqlSlots(self._connection, self._space)
 

@@ -118,11 +118,7 @@ def _unmoved(count: int) -> Prepared:
 def _state() -> ColumnElement[str]:
     space, nothing = literal_column("' '", Text()), literal_column("''", Text())
     parts = [cast(COLUMNS[name], Text()) for name in _STATE]
-    parts = [
-        func.coalesce(part, nothing) if COLUMNS[name].nullable else part
-        for name, part in zip(_STATE, parts, strict=True)
-    ]
-    return reduce(lambda text, part: text + space + part, parts)
+    return reduce(lambda text, part: text + space + func.coalesce(part, nothing), parts[1:], parts[0])
 
 
 def _state_of(each: Session) -> str:

@@ -134,8 +134,8 @@ class MySqlBackend:
         queries = [guard.query for guard in guards]
         texts = ["BEGIN"]
         for guard, query in zip(guards, _rendered(connection, queries), strict=True):
-            # No statement fails on a condition; a sum that is out of range does.
-            texts.append(f"SELECT {_LARGEST_NUMBER} + (({query}) <> {guard.number:d})")
+            # No statement fails on a condition; a sum that is out of range does. SET has no rows to send.
+            texts.append(f"SET @ramet_guard = {_LARGEST_NUMBER} + (({query}) <> {guard.number:d})")
         texts += [*_rendered(connection, changes), "COMMIT"]
         guarded = True
 

@@ -30,12 +30,12 @@ from session_service.rules.ports import UnitOfWork
 from session_service.rules.values import Session, Status
 from session_service.store import ranges
 from session_service.store.members import Changes, MemberUnit, OpenUnitNeeded, OwnUnitNeeded
-from session_service.store.remembered import Held, Key, Remembered, guards
+from session_service.store.remembered import Key, Remembered, guards
 from session_service.store.sessions import COLUMNS, ROW, key_of_row
 
 T = TypeVar("T")
 
-_STATUS = list(COLUMNS).index("status")
+_SESSION_ID, _STATUS = list(COLUMNS).index("session_id"), list(COLUMNS).index("status")
 
 
 @cache
@@ -102,7 +102,7 @@ class SharedUnits:
         # The call of nobody: a member that is late or gone must not stop the others.
         call = Call(space="")
         keys = _keys(members)
-        held: dict[Key, Held] = {}
+        held: dict[Key, Session] = {}
         answers = self._run_over(call, members, keys, held)
         self._remembered.keep(held)
         return answers
@@ -112,7 +112,7 @@ class SharedUnits:
         call: Call,
         members: Sequence[Member[UnitOfWork, T]],
         keys: Mapping[str, Sequence[str]],
-        held: dict[Key, Held],
+        held: dict[Key, Session],
     ) -> list[T | RametError | Alone]:
         """Runs the members; ``held`` is filled with their sessions as they are committed."""
         remembered = self._remembered.all_of((space, each) for space, ids in keys.items() for each in ids)
@@ -130,12 +130,12 @@ class SharedUnits:
     def _over_remembered(
         self,
         members: Sequence[Member[UnitOfWork, T]],
-        remembered: Mapping[Key, Held],
-        held: dict[Key, Held],
+        remembered: Mapping[Key, Session],
+        held: dict[Key, Session],
         connection: Connection,
     ) -> tuple[list[T | RametError | Alone], Sequence[Guard], Sequence[Bound]]:
-        guarded = guards(connection, [(space, each.session) for (space, _), each in remembered.items()])
-        _refill(held, {key: Held(each.session, each.tags) for key, each in remembered.items()})
+        guarded = guards(connection, remembered)
+        _refill(held, remembered)
         answers, changes = self._work(connection, members, held, set(), is_open=False)
         if not changes:
             # Errors alone would be told of what is only remembered.
@@ -145,7 +145,7 @@ class SharedUnits:
     def _over_read(
         self,
         members: Sequence[Member[UnitOfWork, T]],
-        held: dict[Key, Held],
+        held: dict[Key, Session],
         connection: Connection,
         rows: Sequence[Sequence[Row]],
     ) -> tuple[list[T | RametError | Alone], Sequence[Bound]]:
@@ -156,7 +156,7 @@ class SharedUnits:
         self,
         members: Sequence[Member[UnitOfWork, T]],
         keys: Mapping[str, Sequence[str]],
-        held: dict[Key, Held],
+        held: dict[Key, Session],
         connection: Connection,
         _: Sequence[Sequence[Row]],
     ) -> tuple[list[T | RametError | Alone], Sequence[Bound]]:
@@ -179,7 +179,7 @@ class SharedUnits:
         self,
         connection: Connection,
         members: Sequence[Member[UnitOfWork, T]],
-        held: Mapping[Key, Held],
+        held: dict[Key, Session],
         missed: set[Key],
         *,
         is_open: bool,
@@ -215,7 +215,9 @@ class SharedUnits:
         return self._database.read(Call(space=""), read)
 
 
-def _run_member(unit: MemberUnit, member: Member[UnitOfWork, Any], held: Mapping[Key, Held], changes: Changes) -> Any:
+def _run_member(
+    unit: MemberUnit, member: Member[UnitOfWork, Any], held: dict[Key, Session], changes: Changes
+) -> Any:
     try:
         member.call.check()
         result, outcome = member.work(unit)
@@ -224,13 +226,12 @@ def _run_member(unit: MemberUnit, member: Member[UnitOfWork, Any], held: Mapping
         if unit.wrote_at_once:
             raise WriteConflict("A member failed after it had written.") from error
         return error if isinstance(error, RametError) else ALONE
-    for key, after in unit.changes.sessions.items():
-        held[key].session = after
+    held.update(unit.changes.sessions)
     changes.add(unit.changes)
     return result
 
 
-def _refill(held: dict[Key, Held], found: Mapping[Key, Held]) -> None:
+def _refill(held: dict[Key, Session], found: Mapping[Key, Session]) -> None:
     # A transaction may run more than once, and only its last run counts.
     held.clear()
     held |= found
@@ -266,15 +267,15 @@ def _plain(connection: Connection, bound: Bound) -> Sequence[Row]:
     return [tuple(row) for row in connection.exec_driver_sql(bound.text, bound.parameters[0])]
 
 
-def _held(rows: Sequence[Sequence[Row]]) -> dict[Key, Held]:
-    held: dict[Key, Held] = {}
+def _held(rows: Sequence[Sequence[Row]]) -> dict[Key, Session]:
+    held: dict[Key, Session] = {}
     for found, tags in zip(rows[::2], rows[1::2], strict=True):
         tags_of: dict[Key, list[str]] = {}
         for space, session_id, tag in tags:
             tags_of.setdefault((space, session_id), []).append(tag)
         for space, *values in found:
             values[_STATUS] = Status(values[_STATUS])
-            one = Session(*values)
-            key = (space, one.session_id)
-            held[key] = Held(one, tuple(sorted(tags_of.get(key, ()))))
+            key = (space, values[_SESSION_ID])
+            values.append(tuple(sorted(tags_of.get(key, ()))))
+            held[key] = Session(*values)
     return held

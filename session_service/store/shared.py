@@ -215,9 +215,7 @@ class SharedUnits:
         return self._database.read(Call(space=""), read)
 
 
-def _run_member(
-    unit: MemberUnit, member: Member[UnitOfWork, Any], held: dict[Key, Session], changes: Changes
-) -> Any:
+def _run_member(unit: MemberUnit, member: Member[UnitOfWork, Any], held: dict[Key, Session], changes: Changes) -> Any:
     try:
         member.call.check()
         result, outcome = member.work(unit)

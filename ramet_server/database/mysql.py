@@ -30,6 +30,7 @@ _FRESH_S = 1.0
 _LOCK_WAIT_S = 10
 _SCHEMA_LOCK_WAIT_S = 120
 _DEEPEST_RECURSION = 1_000_000
+_LONGEST_GATHERED = 1024 * 1024
 
 _SQL_MODE = (
     "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
@@ -94,6 +95,8 @@ class MySqlBackend:
             cursor.execute("SET NAMES utf8mb4 COLLATE utf8mb4_bin")
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             cursor.execute(f"SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = {_LOCK_WAIT_S}, {own}")
+            # Tags come as one JSON text, which MariaDB would cut at this length.
+            cursor.execute(f"SET SESSION group_concat_max_len = {_LONGEST_GATHERED}")
 
     @contextmanager
     def turn(self, call: Call) -> Iterator[None]:  # noqa: ARG002 - the server orders its writers itself

@@ -132,7 +132,8 @@ def on_driver(connection: Connection, statements: Sequence[Bound], work: Callabl
         # Whoever listens, as the check of a call's deadline does, hears of these statements as of all others.
         for hear in connection.dispatch.before_cursor_execute:
             for each in statements:
-                hear(connection, cursor, each.text, each.parameters, None, each.stores)
+                given = each.parameters if each.stores else each.parameters[0]
+                hear(connection, cursor, each.text, given, None, each.stores)
         return work(cursor)
     except connection.dialect.loaded_dbapi.Error as error:
         _refuse(connection, cursor, error, statements)

@@ -1,6 +1,7 @@
 """The SQL of sessions and their tags."""
 
-from collections.abc import Collection, Iterable, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -11,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
 from ramet_server.database.moved import note
+from ramet_server.database.prepared import Prepared
 from ramet_server.database.tables.session import deleted_session, history_span, session, session_tag
 from ramet_server.domain.errors import SessionExists
 from session_service.rules.session_queries import Examined, SessionQuery
@@ -37,7 +39,9 @@ COLUMNS = {
     "updated_at": session.c.updated_at,
     "last_active_at": session.c.last_active_at,
 }
-"""The fields of a session and where each is kept."""
+"""The fields of a session, in their order, and where each is kept."""
+
+_STATUS = list(COLUMNS).index("status")
 
 # Built once and run with the parameters of ``SqlSessions._one``: building takes longer than running.
 _IN_SPACE = bindparam("in_space", type_=session.c.space_id.type)
@@ -58,6 +62,18 @@ _STANDS = select(session.c.origin, session.c.head_seq, session.c.floor_seq).wher
 )
 _TAGS = select(session_tag.c.tag).where(session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION)
 _DELETE_TAGS = delete(session_tag).where(session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION)
+
+
+def _with_tags(dialect: str) -> Select[Any]:
+    """A session with its tags as one JSON text, so that both take one trip and are of one moment."""
+    gather = func.json_arrayagg if dialect == "mysql" else func.json_group_array
+    tags = select(gather(session_tag.c.tag)).where(
+        session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION
+    )
+    return select(*COLUMNS.values(), tags.scalar_subquery()).where(_KEY)
+
+
+_WITH_TAGS = Prepared(_with_tags)
 _TAGS_OF_MANY = select(session_tag.c.session_id, session_tag.c.tag).where(
     session_tag.c.space_id == _IN_SPACE,
     session_tag.c.session_id.in_(bindparam("of_sessions", expanding=True, type_=session_tag.c.session_id.type)),
@@ -92,6 +108,14 @@ def _view(*, descending: bool, limited: bool) -> Select[Any]:
     return query.limit(bindparam("most", type_=Integer())) if limited else query
 
 
+def _session_with_tags(row: Sequence[Any]) -> Session:
+    """Returns what ``_with_tags`` reads."""
+    *values, tags_json = row
+    values[_STATUS] = Status(values[_STATUS])
+    tags = json.loads(tags_json) if tags_json else ()
+    return Session(*values, tags=tuple(sorted(tags)))
+
+
 def _session(row: Row[Any]) -> Session:
     return Session(
         session_id=row.session_id,
@@ -120,8 +144,8 @@ class SqlSessions:
 
     def get(self, session_id: str) -> Session | None:
         """Returns the session with its tags."""
-        session = self._one(_GET, session_id)
-        return None if session is None else replace(session, tags=self.tags(session_id))
+        rows = _WITH_TAGS.all(self._connection, self._key(session_id))
+        return _session_with_tags(rows[0]) if rows else None
 
     def get_many(self, session_ids: Collection[str]) -> Mapping[str, Session]:
         """Returns those that exist, with their tags."""

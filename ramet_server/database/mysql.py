@@ -95,13 +95,13 @@ class MySqlBackend:
         if "MariaDB" in driver.get_server_info():
             # MariaDB would turn a list of 1,000 ids into a join, and read every row of a space to answer it.
             own = f"max_recursive_iterations = {_DEEPEST_RECURSION}, in_predicate_conversion_threshold = 0"
+            # The tags of a session come as one JSON text, which MariaDB would cut at this length.
+            own += f", group_concat_max_len = {_LONGEST_GATHERED}"
         with driver.cursor() as cursor:
             # Said once more, because SQLAlchemy has just set the charset without a collation.
             cursor.execute("SET NAMES utf8mb4 COLLATE utf8mb4_bin")
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             cursor.execute(f"SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = {_LOCK_WAIT_S}, {own}")
-            # Tags come as one JSON text, which MariaDB would cut at this length.
-            cursor.execute(f"SET SESSION group_concat_max_len = {_LONGEST_GATHERED}")
 
     @contextmanager
     def turn(self, call: Call) -> Iterator[None]:  # noqa: ARG002 - the server orders its writers itself

@@ -120,10 +120,11 @@ def _view(*, descending: bool, limited: bool) -> Select[Any]:
 
 def _session_with_tags(row: Sequence[Any]) -> Session:
     """Returns what ``_with_tags`` reads."""
-    *values, tags_json = row
+    values = list(row)
     values[_STATUS] = Status(values[_STATUS])
-    tags = json.loads(tags_json) if tags_json else ()
-    return replace(Session(*values), tags=tuple(sorted(tags)))
+    tags_json = values[-1]
+    values[-1] = tuple(sorted(json.loads(tags_json))) if tags_json else ()
+    return Session(*values)
 
 
 def _session(row: Row[Any]) -> Session:

@@ -7,10 +7,11 @@ import json
 import logging
 import logging.handlers
 import queue
+import select
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ _FIELDS = "ramet_fields"
 _calls = logging.getLogger("ramet.call")
 
 _GATHER_S = 0.02
+
+_PIECE_BYTES = select.PIPE_BUF
 
 _FAULTS = {StatusCode.INTERNAL, StatusCode.UNKNOWN, StatusCode.DATA_LOSS}
 _TROUBLES = {StatusCode.UNAVAILABLE, StatusCode.RESOURCE_EXHAUSTED}
@@ -70,10 +73,15 @@ def fields(**values: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def logging_to(stream: TextIO | None, log_format: str, level: str) -> Iterator[None]:
-    """Sends the logs of this process to a stream (standard error by default) until the block ends."""
+def logging_to(
+    stream: TextIO | None, log_format: str, level: str, beside: Mapping[str, Any] | None = None
+) -> Iterator[None]:
+    """Sends the logs of this process to a stream (standard error by default) until the block ends.
+
+    The values ``beside`` stand in each line.
+    """
     writer = _Writer(stream or sys.stderr, _JsonLines() if log_format == "json" else _TextLines())
-    source = _Source(writer.lines)
+    source = _Source(writer.lines, beside or {})
     root = logging.getLogger()
     before = root.level
     root.addHandler(source)
@@ -115,21 +123,39 @@ class _Writer:
             self._stopping.wait(_GATHER_S)
             while not self.lines.empty():
                 records.append(self.lines.get())
-            text = "".join(self._formatter.format(record) + "\n" for record in records if record is not None)
+            lines = [self._formatter.format(record) + "\n" for record in records if record is not None]
             # A reader that went away, as in a closed pipe, must not end the logs of a server that goes on.
             with suppress(OSError, ValueError):
-                self._stream.write(text)
-                self._stream.flush()
+                for text in _pieces(lines):
+                    self._stream.write(text)
+                    self._stream.flush()
             if None in records:
                 return
+
+
+def _pieces(lines: Iterable[str]) -> Iterator[str]:
+    """Puts lines together as far as a pipe takes them in one piece, so that those of several workers stay whole."""
+    piece, size = "", 0
+    for line in lines:
+        length = len(line.encode(errors="replace"))
+        if piece and size + length > _PIECE_BYTES:
+            yield piece
+            piece, size = "", 0
+        piece, size = piece + line, size + length
+    if piece:
+        yield piece
 
 
 class _Source(logging.handlers.QueueHandler):
     """Hands records over with all that belongs to the thread they were made in."""
 
+    def __init__(self, lines: "queue.SimpleQueue[logging.LogRecord | None]", beside: Mapping[str, Any]) -> None:
+        super().__init__(lines)
+        self._beside = beside
+
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         record.message = record.getMessage()
-        values: dict[str, Any] = dict(getattr(record, _FIELDS, {}))
+        values: dict[str, Any] = {**self._beside, **getattr(record, _FIELDS, {})}
         call_id = call_id_var.get()
         if call_id and "call" not in values:
             values["call"] = call_id

@@ -9,21 +9,37 @@ from ramet_server.domain.errors import Cancelled, DeadlinePassed
 from ramet_server.domain.ids import new_id
 
 
-class Cancellation(threading.Event):
-    """An event that also wakes listeners, so that work blocked in a database can be interrupted."""
+class Cancellation:
+    """What tells once that nobody waits for a call any more; it wakes threads that wait, and listeners.
+
+    Every call has one and hardly any is cancelled, so it costs a lock and a list until somebody waits.
+    """
 
     def __init__(self) -> None:
-        super().__init__()
         self._guard = threading.Lock()
         self._listeners: list[Callable[[], None]] = []
+        self._set = False
+
+    def is_set(self) -> bool:
+        """Tells whether the call was cancelled."""
+        return self._set
 
     def set(self) -> None:
         """Cancels, and runs each listener in the caller's thread; they must not block."""
-        super().set()
+        self._set = True
         with self._guard:
             listeners = list(self._listeners)
         for listener in listeners:
             listener()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until the call is cancelled, at most ``timeout`` seconds; tells whether it was."""
+        event = threading.Event()
+        self.listen(event.set)
+        try:
+            return event.wait(timeout)
+        finally:
+            self.unlisten(event.set)
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Adds a listener; it runs at once where the call is cancelled already."""

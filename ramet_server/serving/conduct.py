@@ -3,12 +3,12 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 
 from grpc import StatusCode, aio
 
-from ramet_server.domain.call import Call
+from ramet_server.domain.call import Call, Cancellation
 from ramet_server.domain.errors import Internal, InvalidArgument, InvalidField, RametError
 from ramet_server.domain.ids import check_id, new_id
 from ramet_server.serving.door import Door
@@ -33,27 +33,30 @@ async def conduct(context: Context, method: str, door: Door | None, body: Callab
     The answer of a stream is not used.
     """
     started = time.perf_counter()
-    metadata = _texts(context)
-    call_id = _call_id(metadata)
+    spaces, given_id = _told(context)
+    call_id = _call_id(given_id)
     call_id_var.set(call_id)
-    call = Call(space="", deadline=_deadline(context), call_id=call_id)
     answer = b""
+    space = ""
     error: RametError | None = None
     lost: BaseException | None = None
+    cancelled = Cancellation()
+    deadline = _deadline(context)
     try:
-        call = Call(_space(context), call.deadline, call_id, call.cancelled)
+        space = _space(spaces)
         with door.admit() if door is not None else nullcontext():
-            answer = await body(call)
+            answer = await body(Call(space, deadline, call_id, cancelled))
     except RametError as raised:
         error = raised
     except (asyncio.CancelledError, aio.BaseError) as raised:
         # Nobody waits for an answer any more: the client left, its deadline passed, or the server stops.
         lost = raised
-        call.cancelled.set()
+        cancelled.set()
     except Exception:  # noqa: BLE001 - whatever no rule foresaw must not tell its text to a client
         _log.exception("A call failed in a way that no rule foresaw")
         error = Internal("A method failed in a way that no rule foresaw.")
-    _write_line(method, call, started, error, lost)
+    code, reason = _end(error, lost, deadline)
+    log_call(CallEnd(method, code, reason, (time.perf_counter() - started) * 1000, space, call_id))
     if lost is not None:
         raise lost
     if error is not None:
@@ -63,38 +66,39 @@ async def conduct(context: Context, method: str, door: Door | None, body: Callab
     return answer
 
 
-def _write_line(method: str, call: Call, started: float, error: RametError | None, lost: BaseException | None) -> None:
-    code, reason = StatusCode.OK, ""
+def _end(error: RametError | None, lost: BaseException | None, deadline: float | None) -> tuple[StatusCode, str]:
     if error is not None:
-        code, reason = code_of(error), error.reason
-    elif lost is not None:
-        late = call.deadline is not None and time.monotonic() >= call.deadline
-        code, reason = (
-            (StatusCode.DEADLINE_EXCEEDED, "DEADLINE_PASSED") if late else (StatusCode.CANCELLED, "CANCELLED")
-        )
-    duration_ms = (time.perf_counter() - started) * 1000
-    log_call(CallEnd(method, code, reason, duration_ms, call.space, call.call_id))
+        return code_of(error), error.reason
+    if lost is None:
+        return StatusCode.OK, ""
+    if deadline is not None and time.monotonic() >= deadline:
+        return StatusCode.DEADLINE_EXCEEDED, "DEADLINE_PASSED"
+    return StatusCode.CANCELLED, "CANCELLED"
 
 
-def _texts(context: Context) -> Mapping[str, str]:
-    texts: dict[str, str] = {}
+def _told(context: Context) -> tuple[Sequence[str], str]:
+    """Returns what the call's metadata names: its spaces, and the first id for it."""
+    spaces: list[str] = []
+    call_id = ""
     for key, value in context.invocation_metadata() or ():
-        if isinstance(value, str):
-            texts.setdefault(key, value)
-    return texts
+        if key == SPACE_KEY:
+            spaces.append(str(value))
+        elif key == CALL_ID_KEY and not call_id and isinstance(value, str):
+            call_id = value
+    return spaces, call_id
 
 
-def _call_id(metadata: Mapping[str, str]) -> str:
+def _call_id(given: str) -> str:
+    if not given:
+        return new_id()
     # A name that could break a log line or a header is replaced, since no call should fail by it.
-    given = metadata.get(CALL_ID_KEY, "")
     try:
         return check_id(given, CALL_ID_KEY)
     except RametError:
         return new_id()
 
 
-def _space(context: Context) -> str:
-    spaces = [str(value) for key, value in context.invocation_metadata() or () if key == SPACE_KEY]
+def _space(spaces: Sequence[str]) -> str:
     if not spaces:
         return DEFAULT_SPACE
     if len(spaces) > 1:

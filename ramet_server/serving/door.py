@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import Self
 
 from ramet_server.domain.errors import Draining
 
@@ -26,21 +26,22 @@ class Door:
         self._shut = False
         self._knocked_at = 0.0
 
-    @contextmanager
-    def admit(self) -> Iterator[None]:
-        """Counts a call as inside for the length of the block; raises where it may not begin."""
+    def admit(self) -> Self:
+        """Lets a call in, which is inside for the length of a ``with``; raises where it may not begin."""
         if self._shut:
             self._knocked_at = time.monotonic()
             raise draining()
         self._check()
+        return self
+
+    def __enter__(self) -> None:
         self._inside += 1
         self._empty.clear()
-        try:
-            yield
-        finally:
-            self._inside -= 1
-            if not self._inside:
-                self._empty.set()
+
+    def __exit__(self, kind: object, error: object, at: object) -> None:
+        self._inside -= 1
+        if not self._inside:
+            self._empty.set()
 
     def shut(self) -> None:
         """Refuses every call from now on; those inside go on."""

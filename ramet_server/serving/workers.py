@@ -38,19 +38,49 @@ class _Task:
             return partial(self.future.set_exception, error)
 
 
+class _Seat:
+    """Where a thread without work waits for some."""
+
+    def __init__(self) -> None:
+        self.task: _Task | None = None
+        """What it is to do next; None once there is no more to come."""
+        self._called = threading.Lock()
+        self._called.acquire()
+
+    def call(self, task: _Task | None) -> None:
+        """Wakes the thread."""
+        self.task = task
+        self._called.release()
+
+    def wait(self) -> _Task | None:
+        """Waits until the thread is called; forgets the task, which must not outlive its work here."""
+        self._called.acquire()
+        task, self.task = self.task, None
+        return task
+
+
 class Workers:
-    """A fixed number of threads and a queue with a limit."""
+    """A fixed number of threads and a queue with a limit.
+
+    Of the idle threads the one that worked last works next, so that few of them, and few connections,
+    do all the work of a small load and stay warm. Against the longest idle one first, an append alone
+    took 0.8 of the time.
+    """
 
     def __init__(self, threads: int, queue_size: int, name: str = "ramet-worker") -> None:
         self.count = threads
         """How many calls run at once."""
         self.queue_size = queue_size
+        """How many may wait for a thread."""
         self._queue: deque[_Task] = deque()
-        self._changed = threading.Condition()
-        self._running = 0
+        self._guard = threading.Lock()
         self._closed = False
         # Daemons, so that a thread stuck in a dead connection cannot keep the process alive.
-        self._threads = [threading.Thread(target=self._work, name=f"{name}-{n}", daemon=True) for n in range(threads)]
+        self._idle: list[_Seat] = [_Seat() for _ in range(threads)]
+        self._threads = [
+            threading.Thread(target=self._work, args=(seat,), name=f"{name}-{n}", daemon=True)
+            for n, seat in enumerate(self._idle)
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -62,15 +92,15 @@ class Workers:
         """
         future: Future[T] = Future()
         task = _Task(future, contextvars.copy_context(), fn)
-        with self._changed:
+        with self._guard:
             if self._closed:
                 raise Draining("The server is shutting down.")
-            # A task that an idle thread takes up at once never waits in the queue.
-            waiting = len(self._queue) + self._running - len(self._threads)
-            if bounded and waiting >= self.queue_size:
+            if self._idle:
+                self._idle.pop().call(task)
+                return future
+            if bounded and len(self._queue) >= self.queue_size:
                 raise overloaded(self.queue_size)
             self._queue.append(task)
-            self._changed.notify()
         future.add_done_callback(lambda _: self._forget(task))
         return future
 
@@ -84,9 +114,10 @@ class Workers:
     def close(self, timeout_s: float) -> bool:
         """Takes no more tasks, and waits for the rest; False if some still ran after the time."""
         end = time.monotonic() + timeout_s
-        with self._changed:
+        with self._guard:
             self._closed = True
-            self._changed.notify_all()
+            while self._idle:
+                self._idle.pop().call(None)
         for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
@@ -94,28 +125,32 @@ class Workers:
     def _forget(self, task: _Task) -> None:
         # A cancelled task must leave the queue now, with the request that it holds in memory.
         if task.future.cancelled():
-            with self._changed:
+            with self._guard:
                 if task in self._queue:
                     self._queue.remove(task)
 
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                while not self._queue:
-                    if self._closed:
-                        return
-                    self._changed.wait()
-                task = self._queue.popleft()
-                if not task.future.set_running_or_notify_cancel():
-                    continue
-                self._running += 1
-            hand_over = task.run()
-            # First, so that whoever is woken by the outcome finds this thread free.
-            with self._changed:
-                self._running -= 1
-            hand_over()
-            # The frame of an idle thread must not keep the last request in memory.
-            del task, hand_over
+    def _work(self, seat: _Seat) -> None:
+        task = seat.wait()
+        while task is not None:
+            hand_over = task.run() if task.future.set_running_or_notify_cancel() else None
+            # Before the outcome is handed over, so that whoever is woken by it finds this thread free.
+            task, rests = self._next(seat)
+            if hand_over is not None:
+                hand_over()
+                # The frame of an idle thread must not keep the last request in memory.
+                hand_over = None
+            if rests:
+                task = seat.wait()
+
+    def _next(self, seat: _Seat) -> tuple[_Task | None, bool]:
+        """Returns the next task, if one is there, and whether the thread must wait to be called."""
+        with self._guard:
+            if self._queue:
+                return self._queue.popleft(), False
+            if self._closed:
+                return None, False
+            self._idle.append(seat)
+            return None, True
 
 
 class Share:
@@ -152,6 +187,7 @@ class Share:
 
 
 def overloaded(queue_size: int) -> Overloaded:
+    """Returns what a call gets that finds the queue full."""
     return Overloaded(
         "The server has as many calls waiting as it takes.",
         details={"queue_size": str(queue_size)},

@@ -1,6 +1,7 @@
 """The SQL of sessions and their tags."""
 
-from collections.abc import Collection, Iterable, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -11,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
 from ramet_server.database.moved import note
+from ramet_server.database.prepared import Prepared
 from ramet_server.database.tables.session import deleted_session, history_span, session, session_tag
 from ramet_server.domain.errors import SessionExists
 from session_service.rules.session_queries import Examined, SessionQuery
@@ -20,6 +22,9 @@ from session_service.store.listing import examine
 
 HISTORY = "history"
 """The kind of topic under which it is told that a session's history moved; the key is its origin."""
+
+ROW = "session"
+"""The kind of topic under which it is told that a session's row moved; see ``key_of_row``."""
 
 COLUMNS = {
     "session_id": session.c.session_id,
@@ -37,7 +42,16 @@ COLUMNS = {
     "updated_at": session.c.updated_at,
     "last_active_at": session.c.last_active_at,
 }
-"""The fields of a session and where each is kept."""
+"""The fields of a session, in their order, and where each is kept."""
+
+_STATUS = list(COLUMNS).index("status")
+
+
+def key_of_row(row: str) -> tuple[str, str]:
+    """Returns space and id of the session that a topic of kind ROW names."""
+    space, session_id = row.split("\n")
+    return space, session_id
+
 
 # Built once and run with the parameters of ``SqlSessions._one``: building takes longer than running.
 _IN_SPACE = bindparam("in_space", type_=session.c.space_id.type)
@@ -58,6 +72,18 @@ _STANDS = select(session.c.origin, session.c.head_seq, session.c.floor_seq).wher
 )
 _TAGS = select(session_tag.c.tag).where(session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION)
 _DELETE_TAGS = delete(session_tag).where(session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION)
+
+
+def _with_tags(dialect: str) -> Select[Any]:
+    """A session with its tags as one JSON text, so that both take one trip and are of one moment."""
+    gather = func.json_arrayagg if dialect == "mysql" else func.json_group_array
+    tags = select(gather(session_tag.c.tag)).where(
+        session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION
+    )
+    return select(*COLUMNS.values(), tags.scalar_subquery()).where(_KEY)
+
+
+_WITH_TAGS = Prepared(_with_tags)
 _TAGS_OF_MANY = select(session_tag.c.session_id, session_tag.c.tag).where(
     session_tag.c.space_id == _IN_SPACE,
     session_tag.c.session_id.in_(bindparam("of_sessions", expanding=True, type_=session_tag.c.session_id.type)),
@@ -92,6 +118,15 @@ def _view(*, descending: bool, limited: bool) -> Select[Any]:
     return query.limit(bindparam("most", type_=Integer())) if limited else query
 
 
+def _session_with_tags(row: Sequence[Any]) -> Session:
+    """Returns what ``_with_tags`` reads."""
+    values = list(row)
+    values[_STATUS] = Status(values[_STATUS])
+    tags_json = values[-1]
+    values[-1] = tuple(sorted(json.loads(tags_json))) if tags_json else ()
+    return Session(*values)
+
+
 def _session(row: Row[Any]) -> Session:
     return Session(
         session_id=row.session_id,
@@ -120,8 +155,8 @@ class SqlSessions:
 
     def get(self, session_id: str) -> Session | None:
         """Returns the session with its tags."""
-        session = self._one(_GET, session_id)
-        return None if session is None else replace(session, tags=self.tags(session_id))
+        rows = _WITH_TAGS.all(self._connection, self._key(session_id))
+        return _session_with_tags(rows[0]) if rows else None
 
     def get_many(self, session_ids: Collection[str]) -> Mapping[str, Session]:
         """Returns those that exist, with their tags."""
@@ -189,6 +224,7 @@ class SqlSessions:
             if getattr(after, name) != getattr(before, name)
         }
         if values:
+            note(self._connection, ROW, self._row(before.session_id))
             self._connection.execute(_SAVE, values | self._key(before.session_id))
         if (after.head_seq, after.floor_seq) != (before.head_seq, before.floor_seq):
             note(self._connection, HISTORY, before.origin)
@@ -201,6 +237,7 @@ class SqlSessions:
         self._connection.execute(_DELETE_TAGS, self._key(gone.session_id))
         self._connection.execute(_DELETE, self._key(gone.session_id))
         note(self._connection, HISTORY, gone.origin)
+        note(self._connection, ROW, self._row(gone.session_id))
 
     def stands(self, origins: Collection[str]) -> Mapping[str, tuple[int, int]]:
         """Returns head and floor of the sessions, of any space, that began as one of these and still are."""
@@ -256,6 +293,10 @@ class SqlSessions:
     def _one(self, query: Select[Any], session_id: str) -> Session | None:
         row = self._connection.execute(query, self._key(session_id)).one_or_none()
         return None if row is None else _session(row)
+
+    def _row(self, session_id: str) -> str:
+        # Neither id may hold the end of a line.
+        return f"{self._space}\n{session_id}"
 
     def _key(self, session_id: str) -> dict[str, Any]:
         return {"in_space": self._space, "of_session": session_id}

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, bindparam, delete, func, insert, select, update
 
+from ramet_server.database.prepared import Prepared
 from ramet_server.database.tables.session import context_slot, session
 from session_service.rules.values import UNWRITTEN, SessionSlots, Slot, SlotName
 
@@ -56,6 +57,26 @@ def _joined(column: str) -> Select[Any]:
     )
 
 
+@cache
+def _of_one(count: int) -> Prepared:
+    """The slots of one session, of so many names: as ``_joined``, without what is known before."""
+    return Prepared(
+        select(context_slot.c.slot, context_slot.c.content, context_slot.c.version, context_slot.c.updated_at)
+        .select_from(session)
+        .outerjoin(
+            context_slot,
+            and_(
+                context_slot.c.space_id == session.c.space_id,
+                context_slot.c.session_id == session.c.session_id,
+                context_slot.c.slot.in_(
+                    [bindparam(f"named{place}", type_=context_slot.c.slot.type) for place in range(count)]
+                ),
+            ),
+        )
+        .where(session.c.space_id == _IN_SPACE, session.c.session_id == _OF_SESSION)
+    )
+
+
 class SqlSlots:
     """Slots of the sessions of one space; implements ``rules.ports.Slots``."""
 
@@ -65,8 +86,13 @@ class SqlSlots:
 
     def read(self, session_id: str, names: Collection[SlotName]) -> Mapping[SlotName, Slot] | None:
         """Returns the slots, unwritten ones too; None where there is no session."""
-        found = self.read_many([session_id], names).get(session_id)
-        return None if found is None else found.slots
+        values: dict[str, str] = {f"named{place}": name for place, name in enumerate(names)}
+        values |= {"in_space": self._space, "of_session": session_id}
+        rows = _of_one(len(names)).all(self._connection, values)
+        if not rows:
+            return None
+        written = {SlotName(slot): Slot(*found) for slot, *found in rows if slot is not None}
+        return {name: written.get(name, UNWRITTEN) for name in names}
 
     def version(self, session_id: str, name: SlotName) -> int:
         """Returns the version of one slot of a session that exists."""

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
-from ramet_server.database.prepared import Bound, Row
+from ramet_server.database.prepared import Bound, Guard, Row
 from ramet_server.domain.call import Call
 
 
@@ -43,6 +43,20 @@ class Backend(Protocol):
         """
         ...
 
+    def commit_guarded(
+        self,
+        connection: Connection,
+        call: Call,
+        guards: Sequence[Guard],
+        changes: Sequence[Bound],
+        reached: Callable[[], None],
+    ) -> None:
+        """Runs a whole transaction that reads nothing: guards first, then as ``commit_with`` does.
+
+        Raises RowsMoved where a guard finds another value, and RowsHeld where one met a lock.
+        """
+        ...
+
     def begin_snapshot(self, connection: Connection) -> None:
         """Opens a transaction whose reads all see the same state."""
         ...
@@ -58,3 +72,11 @@ class Backend(Protocol):
     def interrupt(self, driver: Any, strike: int) -> None:
         """Stops the statement that runs on a driver connection, from another thread; never raises."""
         ...
+
+
+class RowsHeld(Exception):
+    """Says that another transaction holds a row which this one would not wait for; it never reaches a client."""
+
+
+class RowsMoved(Exception):
+    """Says that rows are not as a transaction took them to be, so that it did nothing; it never reaches a client."""

@@ -13,12 +13,12 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
-from ramet_server.database.backend import Backend
+from ramet_server.database.backend import Backend, RowsHeld
 from ramet_server.database.engine import WATCH, open_engine
 from ramet_server.database.faults import Fault, classify, refusal
 from ramet_server.database.interrupter import Interrupter, Watch
 from ramet_server.database.moved import Moved, forget, taken
-from ramet_server.database.prepared import Bound, Row
+from ramet_server.database.prepared import Bound, Guard, Row
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import OutcomeUnknown, Overloaded, RametError
 
@@ -89,6 +89,19 @@ class Database:
         """
         return self._retried(call, partial(self._two_trips_once, call, reads, then), races=False)
 
+    def write_in_one_trip(
+        self,
+        call: Call,
+        make: Callable[[Connection], tuple[T, Sequence[Guard], Sequence[Bound]]],
+    ) -> T:
+        """Runs a transaction whose statements are known before, and whose guards tell whether they may be run.
+
+        ``make`` returns a result, the guards and the statements; it must read nothing, and may run more
+        than once. Raises what ``write_in_two_trips`` raises, RowsHeld where a guard met a lock that it must
+        not wait for, and RowsMoved where a guard found another number; nothing was changed then.
+        """
+        return self._retried(call, partial(self._one_trip_once, call, make), races=False)
+
     def forget_deleted(self, call: Call) -> None:
         """Removes what the database keeps of erased text beside its tables, where a statement can do that.
 
@@ -155,6 +168,14 @@ class Database:
             result, changes = then(connection, rows)
             if changes:
                 self._commit(call, connection, watch, partial(self.backend.commit_with, connection, changes))
+            return result
+
+    def _one_trip_once(self, call: Call, make: Callable[[Connection], tuple[T, Sequence[Guard], Sequence[Bound]]]) -> T:
+        with self.backend.turn(call), self._slot(call), self._unit(call) as (connection, watch):
+            forget(connection)
+            result, guards, changes = make(connection)
+            commit = partial(self.backend.commit_guarded, connection, call, guards, changes)
+            self._commit(call, connection, watch, commit)
             return result
 
     def _commit(
@@ -227,10 +248,6 @@ class Database:
         connection.info.pop(WATCH, None)
         if watch.interrupted and self.backend.drops_interrupted:
             connection.invalidate()
-
-
-class RowsHeld(Exception):
-    """Says that another transaction holds a row which this one would not wait for; it never reaches a client."""
 
 
 class KeyTaken(Exception):

@@ -22,6 +22,8 @@ class Fault(Enum):
     """A unique key is taken."""
     RACE = auto()
     """Others stand in the way; nothing was changed and another try may succeed."""
+    OUT_OF_RANGE = auto()
+    """A number is beyond its type, which only a guard brings about."""
     LOST = auto()
     """The connection broke."""
     INTERRUPTED = auto()
@@ -44,6 +46,7 @@ _MYSQL: dict[int, Fault] = {
     1020: Fault.RACE,  # record changed since last read
     3572: Fault.RACE,  # NOWAIT met a lock (MySQL; MariaDB says 1205)
     3101: Fault.RACE,  # group replication rolled the transaction back at COMMIT
+    1690: Fault.OUT_OF_RANGE,  # value is out of range
     1053: Fault.LOST,  # server shutdown in progress
     1152: Fault.LOST,  # aborted connection
     1158: Fault.LOST,  # error reading packets
@@ -143,7 +146,7 @@ def refusal(error: DBAPIError | PoolTimeout) -> RametError:
     fault = classify(error)
     if fault is Fault.RACE:
         return WriteConflict("Other transactions stood in the way; try again.")
-    if fault is Fault.OTHER or fault is Fault.DUPLICATE:
+    if fault in (Fault.OTHER, Fault.DUPLICATE, Fault.OUT_OF_RANGE):
         _log.error("The database refused a statement.", exc_info=error)
         return Internal("The server met a fault.")
     if fault is Fault.TOO_LARGE:

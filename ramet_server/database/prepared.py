@@ -49,6 +49,14 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """A query of one number, and what the number must be."""
+
+    query: Bound
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Compiled:
     text: str
     names: Sequence[tuple[str, Processor | None]]
@@ -56,6 +64,18 @@ class _Compiled:
 
     def row(self, values: Mapping[str, Any]) -> Row:
         return tuple([values[name] if process is None else process(values[name]) for name, process in self.names])
+
+    def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        processed = [(place, process) for place, (_, process) in enumerate(self.names) if process is not None]
+        if not processed:
+            return rows
+        made = []
+        for row in rows:
+            values = list(row)
+            for place, process in processed:
+                values[place] = process(values[place])
+            made.append(tuple(values))
+        return made
 
 
 class Prepared:
@@ -74,10 +94,10 @@ class Prepared:
         compiled = self._for(connection.dialect)
         return Bound(compiled.text, (compiled.row(values),), False, compiled.processors)
 
-    def bind_rows(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> Bound:
-        """Returns the insert of these rows, which are at least one."""
+    def bind_rows(self, connection: Connection, rows: Sequence[Row]) -> Bound:
+        """Returns the insert of these rows, which are at least one and have the values of ``columns`` in order."""
         compiled = self._for(connection.dialect)
-        return Bound(compiled.text, [compiled.row(row) for row in rows], True)
+        return Bound(compiled.text, compiled.rows(rows), True)
 
     def all(self, connection: Connection, values: Mapping[str, Any]) -> Sequence[Row]:
         """Runs the statement and returns its rows."""
@@ -100,6 +120,8 @@ class Prepared:
             # By place, since a tuple of values is made faster than a dictionary.
             ordered = _NAMED.findall(text)
             text = _NAMED.sub("%s", text)
+        if self._columns is not None and list(ordered) != self._columns:
+            raise ValueError("The columns of an insert must be named in the order of their table.")
         names = [(name, _bind_processor(compiled.binds[name].type, dialect)) for name in ordered]
         processors = []
         if not isinstance(statement, Insert) and hasattr(statement, "selected_columns"):

@@ -22,6 +22,9 @@ INSERT_LOGGED = Prepared(_INSERT, columns=[column.name for column in request_log
 """Remembers mutations, as ``log_row`` makes them; a taken key fails the whole statement."""
 
 
+_outcome_text = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def log_row(space: str, service: str, mutation: Mutation, outcome: Outcome, now: datetime) -> Mapping[str, object]:
     """Returns the row that remembers a mutation that has a request_id."""
     return {
@@ -30,7 +33,7 @@ def log_row(space: str, service: str, mutation: Mutation, outcome: Outcome, now:
         "request_id": mutation.request_id,
         "method": mutation.method,
         "body_hash": mutation.body_hash,
-        "outcome_json": json.dumps(outcome, separators=(",", ":")),
+        "outcome_json": _outcome_text(outcome),
         "created_at": now,
     }
 

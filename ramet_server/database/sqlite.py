@@ -9,9 +9,10 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from ramet_server.database.backend import RowsMoved
 from ramet_server.database.fair_lock import FairLock
 from ramet_server.database.faults import Fault, classify
-from ramet_server.database.prepared import Bound, Row, run
+from ramet_server.database.prepared import Bound, Guard, Row, run
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import WriteConflict
 
@@ -81,6 +82,21 @@ class SqliteBackend:
             run(connection, each)
         reached()
         connection.commit()
+
+    def commit_guarded(
+        self,
+        connection: Connection,
+        call: Call,
+        guards: Sequence[Guard],
+        changes: Sequence[Bound],
+        reached: Callable[[], None],
+    ) -> None:
+        """Runs guards, statements and the COMMIT."""
+        self.begin_write(connection, call)
+        for guard in guards:
+            if run(connection, guard.query)[0][0] != guard.number:
+                raise RowsMoved
+        self.commit_with(connection, changes, reached)
 
     def begin_snapshot(self, connection: Connection) -> None:
         """Opens a transaction whose reads all see the state at the first of them."""

@@ -68,7 +68,8 @@ def append_in(unit: ContentUnit, append: Append, sizes: Sequence[int], now: date
     )
     unit.sessions.save(before, after)
     consumed, insight_version = _consume_insight(unit, append, now)
-    session = replace(after, tags=unit.sessions.tags(append.session_id))
+    tags = unit.sessions.tags(append.session_id)
+    session = after if after.tags == tags else replace(after, tags=tags)
     return Appended(tuple(record.seq for record in records), session, consumed, insight_version)
 
 

@@ -2,34 +2,33 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from operator import attrgetter
 
 from sqlalchemy import Connection, Executable, insert
 from sqlalchemy.dialects import mysql, sqlite
 
 from ramet_server.database.moved import note
-from ramet_server.database.prepared import Bound, Prepared
+from ramet_server.database.prepared import Bound, Prepared, Row
 from ramet_server.database.request_log import INSERT_LOGGED, log_row
-from ramet_server.database.tables.session import broken_group, record, session
+from ramet_server.database.tables.session import broken_group, session
 from ramet_server.domain.clock import Clock
 from ramet_server.domain.idempotency import LoggedRequest, Mutation, Outcome
 from session_service.rules.values import Record, Session
 from session_service.store.marks import SqlMarks
-from session_service.store.records import SqlRecords, values_of
+from session_service.store.records import INSERT_RECORDS, SqlRecords, row_of
+from session_service.store.remembered import Key
 from session_service.store.sessions import COLUMNS, HISTORY, SqlSessions
 from session_service.store.slots import SqlSlots
 from session_service.store.spans import SqlSpans
 
-Key = tuple[str, str]
-"""Space and id of a session."""
-
 _MOVING = ("head_seq", "turn_count", "max_record_bytes", "open_groups", "last_active_at")
 """The fields of a session that members may change."""
 
-_STORED = {name: column for name, column in COLUMNS.items() if name != "metadata_json"}
+_STORED = [name for name in COLUMNS if name != "metadata_json"]
 """What an upsert sends of a session: all that may not be NULL, and what moves."""
 
-_INSERT_RECORDS = Prepared(insert(record), columns=[column.name for column in record.columns])
+_stored_values = attrgetter(*_STORED)
+
 _INSERT_MARKS = Prepared(insert(broken_group), columns=[column.name for column in broken_group.columns])
 
 
@@ -46,29 +45,25 @@ def _save(dialect: str) -> Executable:
     )
 
 
-_SAVE_SESSIONS = Prepared(_save, columns=["space_id", *(column.name for column in _STORED.values())])
+_SAVE_SESSIONS = Prepared(_save, columns=["space_id", *(COLUMNS[name].name for name in _STORED)])
 
 
 class OwnUnitNeeded(Exception):
     """Says that a member does what needs a transaction of its own; it never reaches a client."""
 
 
-@dataclass(slots=True)
-class Held:
-    """A locked session as the members so far have left it."""
-
-    session: Session
-    tags: tuple[str, ...]
+class OpenUnitNeeded(Exception):
+    """Says that a member reads or writes at once, while no transaction is open yet; it never reaches a client."""
 
 
 @dataclass(slots=True)
 class Changes:
     """What members wrote and the last trip will store."""
 
-    records: list[Mapping[str, Any]] = field(default_factory=list)
-    marks: list[Mapping[str, Any]] = field(default_factory=list)
+    records: list[Row] = field(default_factory=list)
+    marks: list[Row] = field(default_factory=list)
     sessions: dict[Key, Session] = field(default_factory=dict)
-    logged: list[Mapping[str, Any]] = field(default_factory=list)
+    logged: list[Row] = field(default_factory=list)
 
     def add(self, other: "Changes") -> None:
         """Takes in what another member wrote."""
@@ -84,12 +79,9 @@ class Changes:
         """
         for after in self.sessions.values():
             note(connection, HISTORY, after.origin)
-        sessions = [
-            {"space_id": key[0]} | {column.name: getattr(after, name) for name, column in _STORED.items()}
-            for key, after in sorted(self.sessions.items())
-        ]
-        tables: list[tuple[Prepared, Sequence[Mapping[str, Any]]]] = [
-            (_INSERT_RECORDS, self.records),
+        sessions = [(key[0], *_stored_values(after)) for key, after in sorted(self.sessions.items())]
+        tables: list[tuple[Prepared, Sequence[Row]]] = [
+            (INSERT_RECORDS, self.records),
             (_INSERT_MARKS, self.marks),
             (_SAVE_SESSIONS, sessions),
             (INSERT_LOGGED, self.logged),
@@ -100,15 +92,14 @@ class Changes:
 class _Sessions(SqlSessions):
     """The sessions that were locked by the first trip; whatever else is read is as the members found it."""
 
-    def __init__(self, connection: Connection, space: str, held: Mapping[Key, Held], changes: Changes) -> None:
+    def __init__(self, connection: Connection, space: str, held: Mapping[Key, Session], changes: Changes) -> None:
         super().__init__(connection, space)
         self._held = held
         self._changes = changes
 
     def lock(self, session_id: str) -> Session | None:
         """Returns the session as the members before have left it."""
-        found = self._held.get((self._space, session_id))
-        return None if found is None else found.session
+        return self._held.get((self._space, session_id))
 
     def tags(self, session_id: str) -> tuple[str, ...]:
         """Returns the tags that were read."""
@@ -128,7 +119,7 @@ class _Records(SqlRecords):
 
     def insert(self, origin: str, records: Sequence[Record]) -> None:
         """Keeps records for the last trip."""
-        self._changes.records += [{"origin": origin, **values_of(each)} for each in records]
+        self._changes.records += [row_of(origin, each) for each in records]
 
 
 class _Marks(SqlMarks):
@@ -140,7 +131,7 @@ class _Marks(SqlMarks):
 
     def add(self, owner: str, seqs: Iterable[int]) -> None:
         """Keeps marks for the last trip."""
-        self._changes.marks += [{"origin": owner, "seq": seq} for seq in seqs]
+        self._changes.marks += [(owner, seq) for seq in seqs]
 
 
 class _Log:
@@ -160,17 +151,26 @@ class _Log:
         """Keeps the mutation for the last trip."""
         if mutation.request_id is not None:
             row = log_row(self._space, self._service, mutation, outcome, self._clock.now())
-            self._changes.logged.append(row)
+            self._changes.logged.append(tuple(row.values()))
 
 
 class MemberUnit:
     """A member's unit of work; implements ``rules.ports.UnitOfWork`` as far as members need it."""
 
     def __init__(
-        self, connection: Connection, space: str, held: Mapping[Key, Held], service: str, clock: Clock
+        self,
+        connection: Connection,
+        space: str,
+        held: Mapping[Key, Session],
+        service: str,
+        clock: Clock,
+        *,
+        is_open: bool,
     ) -> None:
+        """Takes the sessions, and whether the connection is in a transaction yet."""
         self._connection = connection
         self._space = space
+        self._is_open = is_open
         self.changes = Changes()
         self.wrote_at_once = False
         """Whether it may have changed something before the last trip, which only a rollback undoes."""
@@ -181,7 +181,9 @@ class MemberUnit:
 
     @property
     def slots(self) -> SqlSlots:
-        """The slots, as they are in the transaction."""
+        """The slots, as they are in the transaction; raises OpenUnitNeeded where there is none yet."""
+        if not self._is_open:
+            raise OpenUnitNeeded
         self.wrote_at_once = True
         return SqlSlots(self._connection, self._space)
 

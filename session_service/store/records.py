@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy import update as sql_update
 
+from ramet_server.database.prepared import Prepared
 from ramet_server.database.tables.session import record
 from session_service.rules.spans import Span, take
 from session_service.rules.values import LightRecord, Record, Role, ToolCall
@@ -67,7 +68,7 @@ class SqlRecords:
     def insert(self, origin: str, records: Sequence[Record]) -> None:
         """Stores new records."""
         if records:
-            self._connection.execute(insert(record), [{"origin": origin, **values_of(each)} for each in records])
+            self._connection.execute(insert(record), [_values_of(origin, each) for each in records])
 
     def read(
         self, spans: Sequence[Span], limit: int, *, descending: bool = False, roles: Collection[Role] = ()
@@ -123,7 +124,7 @@ class SqlRecords:
 
     def erase(self, origin: str, erased: Record) -> None:
         """Stores what is left of an erased record."""
-        values = {name: value for name, value in values_of(erased).items() if name in _ERASABLE}
+        values = {name: value for name, value in _values_of(origin, erased).items() if name in _ERASABLE}
         self._connection.execute(
             sql_update(record).where(record.c.origin == origin, record.c.seq == erased.seq).values(**values)
         )
@@ -205,22 +206,34 @@ def _shown(span: Span, roles: Collection[Role]) -> ColumnElement[bool]:
     return and_(shown, record.c.role.in_(sorted(roles))) if roles else shown
 
 
-def values_of(each: Record) -> dict[str, Any]:
+_COLUMN_NAMES = [column.name for column in record.columns]
+
+INSERT_RECORDS = Prepared(insert(record), columns=_COLUMN_NAMES)
+"""Stores records, as ``row_of`` makes them."""
+
+
+def row_of(origin: str, each: Record) -> tuple[Any, ...]:
+    """Returns the row of a record, its values in the order of the table's columns."""
     calls = [asdict(call) for call in each.tool_calls]
-    return {
-        "seq": each.seq,
-        "role": each.role,
-        "content": each.content,
-        "parts_json": each.parts_json,
-        "tool_calls_json": json.dumps(calls, ensure_ascii=False, separators=(",", ":")) if calls else None,
-        "tool_call_id": each.tool_call_id,
-        "name": each.name,
-        "client_time": each.client_time,
-        "metadata_json": each.metadata_json,
-        "size_bytes": each.size_bytes,
-        "created_at": each.created_at,
-        "erased_at": each.erased_at,
-    }
+    return (
+        origin,
+        each.seq,
+        each.role,
+        each.content,
+        each.parts_json,
+        json.dumps(calls, ensure_ascii=False, separators=(",", ":")) if calls else None,
+        each.tool_call_id,
+        each.name,
+        each.client_time,
+        each.metadata_json,
+        each.size_bytes,
+        each.created_at,
+        each.erased_at,
+    )
+
+
+def _values_of(origin: str, each: Record) -> dict[str, Any]:
+    return dict(zip(_COLUMN_NAMES, row_of(origin, each), strict=True))
 
 
 def _record(row: Row[Any]) -> Record:

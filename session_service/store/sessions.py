@@ -36,6 +36,9 @@ from session_service.store.listing import examine
 HISTORY = "history"
 """The kind of topic under which it is told that a session's history moved; the key is its origin."""
 
+ROW = "session"
+"""The kind of topic under which it is told that a session's row moved; see ``key_of_row``."""
+
 COLUMNS = {
     "session_id": session.c.session_id,
     "origin": session.c.origin,
@@ -55,6 +58,13 @@ COLUMNS = {
 """The fields of a session, in their order, and where each is kept."""
 
 _STATUS = list(COLUMNS).index("status")
+
+
+def key_of_row(row: str) -> tuple[str, str]:
+    """Returns space and id of the session that a topic of kind ROW names."""
+    space, session_id = row.split("\n")
+    return space, session_id
+
 
 # Built once and run with the parameters of ``SqlSessions._one``: building takes longer than running.
 _IN_SPACE = bindparam("in_space", type_=session.c.space_id.type)
@@ -226,6 +236,7 @@ class SqlSessions:
             if getattr(after, name) != getattr(before, name)
         }
         if values:
+            note(self._connection, ROW, self._row(before.session_id))
             self._connection.execute(_SAVE, values | self._key(before.session_id))
         if (after.head_seq, after.floor_seq) != (before.head_seq, before.floor_seq):
             note(self._connection, HISTORY, before.origin)
@@ -238,6 +249,7 @@ class SqlSessions:
         self._connection.execute(_DELETE_TAGS, self._key(gone.session_id))
         self._connection.execute(_DELETE, self._key(gone.session_id))
         note(self._connection, HISTORY, gone.origin)
+        note(self._connection, ROW, self._row(gone.session_id))
 
     def stands(self, origins: Collection[str]) -> Mapping[str, tuple[int, int]]:
         """Returns head and floor of the sessions, of any space, that began as one of these and still are."""
@@ -293,6 +305,10 @@ class SqlSessions:
     def _one(self, query: Select[Any], session_id: str) -> Session | None:
         row = self._connection.execute(query, self._key(session_id)).one_or_none()
         return None if row is None else _session(row)
+
+    def _row(self, session_id: str) -> str:
+        # Neither id may hold the end of a line.
+        return f"{self._space}\n{session_id}"
 
     def _key(self, session_id: str) -> dict[str, Any]:
         return {"in_space": self._space, "of_session": session_id}

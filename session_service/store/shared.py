@@ -1,20 +1,25 @@
-"""Units of work of many callers in one transaction of two trips.
+"""Units of work of many callers in one transaction of one trip, or of two.
 
-The first trip locks all their sessions, waiting for none, and reads them. Every member then runs over
-what was read, and what it writes is kept back. The second trip stores what all of them wrote, a
-statement per table, and commits. A member that fails has therefore written nothing.
+Where all their sessions are remembered from before, every member runs over what is remembered, and what
+it writes is kept back. The one trip locks the sessions, waiting for none, goes on if all are as
+remembered, stores what all members wrote, a statement per table, and commits.
+
+Else a trip before it locks the sessions and reads them, and the members run over what was read. Either
+way a member that fails has written nothing.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.exc import DBAPIError
 
-from ramet_server.database.database import Database, KeyTaken, RowsHeld
+from ramet_server.database.backend import RowsHeld, RowsMoved
+from ramet_server.database.database import Database, KeyTaken
 from ramet_server.database.faults import Fault, classify
-from ramet_server.database.prepared import Bound, Prepared, Row
+from ramet_server.database.prepared import Bound, Guard, Prepared, Row
 from ramet_server.database.request_log import logged_ids
 from ramet_server.database.tables.session import session, session_tag
 from ramet_server.domain.call import Call
@@ -24,12 +29,13 @@ from ramet_server.domain.sharing import ALONE, Alone, Member
 from session_service.rules.ports import UnitOfWork
 from session_service.rules.values import Session, Status
 from session_service.store import ranges
-from session_service.store.members import Changes, Held, Key, MemberUnit, OwnUnitNeeded
-from session_service.store.sessions import COLUMNS
+from session_service.store.members import Changes, MemberUnit, OpenUnitNeeded, OwnUnitNeeded
+from session_service.store.remembered import Key, Remembered, guards
+from session_service.store.sessions import COLUMNS, ROW, key_of_row
 
 T = TypeVar("T")
 
-_STATUS = list(COLUMNS).index("status")
+_SESSION_ID, _STATUS = list(COLUMNS).index("session_id"), list(COLUMNS).index("status")
 
 
 @cache
@@ -68,6 +74,8 @@ class SharedUnits:
         self._database = database
         self._clock = clock
         self._service = service
+        self._remembered = Remembered()
+        database.moved.listen(ROW, lambda row: self._remembered.forget(key_of_row(row)))
 
     def write_together(self, members: Sequence[Member[UnitOfWork, T]]) -> list[T | RametError | Alone]:
         """Runs the work of all in order and commits; returns for each its result, or why it took no part."""
@@ -94,28 +102,66 @@ class SharedUnits:
         # The call of nobody: a member that is late or gone must not stop the others.
         call = Call(space="")
         keys = _keys(members)
-        try:
-            return self._database.write_in_two_trips(call, partial(_reads, keys), partial(self._then, members))
-        except RowsHeld:
-            return self._database.write_in_two_trips(call, lambda _: (), partial(self._one_by_one, members, keys))
+        held: dict[Key, Session] = {}
+        answers = self._run_over(call, members, keys, held)
+        self._remembered.keep(held)
+        return answers
 
-    def _then(
+    def _run_over(
+        self,
+        call: Call,
+        members: Sequence[Member[UnitOfWork, T]],
+        keys: Mapping[str, Sequence[str]],
+        held: dict[Key, Session],
+    ) -> list[T | RametError | Alone]:
+        """Runs the members; ``held`` is filled with their sessions as they are committed."""
+        remembered = self._remembered.all_of((space, each) for space, ids in keys.items() for each in ids)
+        try:
+            if remembered is not None:
+                with suppress(RowsMoved, OpenUnitNeeded):
+                    over = partial(self._over_remembered, members, remembered, held)
+                    return self._database.write_in_one_trip(call, over)
+            return self._database.write_in_two_trips(
+                call, partial(_reads, keys), partial(self._over_read, members, held)
+            )
+        except RowsHeld:
+            return self._database.write_in_two_trips(call, lambda _: (), partial(self._one_by_one, members, keys, held))
+
+    def _over_remembered(
         self,
         members: Sequence[Member[UnitOfWork, T]],
+        remembered: Mapping[Key, Session],
+        held: dict[Key, Session],
+        connection: Connection,
+    ) -> tuple[list[T | RametError | Alone], Sequence[Guard], Sequence[Bound]]:
+        guarded = guards(connection, remembered)
+        _refill(held, remembered)
+        answers, changes = self._work(connection, members, held, set(), is_open=False)
+        if not changes:
+            # Errors alone would be told of what is only remembered.
+            raise OpenUnitNeeded
+        return answers, guarded, changes
+
+    def _over_read(
+        self,
+        members: Sequence[Member[UnitOfWork, T]],
+        held: dict[Key, Session],
         connection: Connection,
         rows: Sequence[Sequence[Row]],
     ) -> tuple[list[T | RametError | Alone], Sequence[Bound]]:
-        return self._work(connection, members, _held(rows), set())
+        _refill(held, _held(rows))
+        return self._work(connection, members, held, set(), is_open=True)
 
     def _one_by_one(
         self,
         members: Sequence[Member[UnitOfWork, T]],
         keys: Mapping[str, Sequence[str]],
+        held: dict[Key, Session],
         connection: Connection,
         _: Sequence[Sequence[Row]],
     ) -> tuple[list[T | RametError | Alone], Sequence[Bound]]:
         """Finds out which sessions others hold: their members take no part."""
-        held: dict[Key, Held] = {}
+        _refill(held, {})
         missed: set[Key] = set()
         for space in sorted(keys):
             for session_id in keys[space]:
@@ -127,14 +173,16 @@ class SharedUnits:
                     missed.add((space, session_id))
                 else:
                     held |= _held(rows)
-        return self._work(connection, members, held, missed)
+        return self._work(connection, members, held, missed, is_open=True)
 
     def _work(
         self,
         connection: Connection,
         members: Sequence[Member[UnitOfWork, T]],
-        held: Mapping[Key, Held],
+        held: dict[Key, Session],
         missed: set[Key],
+        *,
+        is_open: bool,
     ) -> tuple[list[T | RametError | Alone], Sequence[Bound]]:
         changes = Changes()
         seen: set[tuple[str, str | None]] = set()
@@ -146,29 +194,9 @@ class SharedUnits:
                 continue
             if key is not None:
                 seen.add(key)
-            answers.append(self._run_member(connection, member, held, changes))
+            unit = MemberUnit(connection, member.call.space, held, self._service, self._clock, is_open=is_open)
+            answers.append(_run_member(unit, member, held, changes))
         return answers, changes.bound(connection)
-
-    def _run_member(
-        self,
-        connection: Connection,
-        member: Member[UnitOfWork, Any],
-        held: Mapping[Key, Held],
-        changes: Changes,
-    ) -> Any:
-        unit = MemberUnit(connection, member.call.space, held, self._service, self._clock)
-        try:
-            member.call.check()
-            result, outcome = member.work(unit)
-            unit.requests.put(member.mutation, outcome)
-        except (RametError, OwnUnitNeeded) as error:
-            if unit.wrote_at_once:
-                raise WriteConflict("A member failed after it had written.") from error
-            return error if isinstance(error, RametError) else ALONE
-        for key, after in unit.changes.sessions.items():
-            held[key].session = after
-        changes.add(unit.changes)
-        return result
 
     def _known(self, members: Sequence[Member[UnitOfWork, Any]]) -> set[tuple[str, str | None]]:
         """Returns space and request_id of those whose id has a row in the log."""
@@ -185,6 +213,26 @@ class SharedUnits:
             }
 
         return self._database.read(Call(space=""), read)
+
+
+def _run_member(unit: MemberUnit, member: Member[UnitOfWork, Any], held: dict[Key, Session], changes: Changes) -> Any:
+    try:
+        member.call.check()
+        result, outcome = member.work(unit)
+        unit.requests.put(member.mutation, outcome)
+    except (RametError, OwnUnitNeeded) as error:
+        if unit.wrote_at_once:
+            raise WriteConflict("A member failed after it had written.") from error
+        return error if isinstance(error, RametError) else ALONE
+    held.update(unit.changes.sessions)
+    changes.add(unit.changes)
+    return result
+
+
+def _refill(held: dict[Key, Session], found: Mapping[Key, Session]) -> None:
+    # A transaction may run more than once, and only its last run counts.
+    held.clear()
+    held |= found
 
 
 def _keys(members: Sequence[Member[UnitOfWork, Any]]) -> dict[str, list[str]]:
@@ -215,15 +263,15 @@ def _plain(connection: Connection, bound: Bound) -> Sequence[Row]:
     return [tuple(row) for row in connection.exec_driver_sql(bound.text, bound.parameters[0])]
 
 
-def _held(rows: Sequence[Sequence[Row]]) -> dict[Key, Held]:
-    held: dict[Key, Held] = {}
+def _held(rows: Sequence[Sequence[Row]]) -> dict[Key, Session]:
+    held: dict[Key, Session] = {}
     for found, tags in zip(rows[::2], rows[1::2], strict=True):
         tags_of: dict[Key, list[str]] = {}
         for space, session_id, tag in tags:
             tags_of.setdefault((space, session_id), []).append(tag)
         for space, *values in found:
             values[_STATUS] = Status(values[_STATUS])
-            one = Session(*values)
-            key = (space, one.session_id)
-            held[key] = Held(one, tuple(sorted(tags_of.get(key, ()))))
+            key = (space, values[_SESSION_ID])
+            values.append(tuple(sorted(tags_of.get(key, ()))))
+            held[key] = Session(*values)
     return held

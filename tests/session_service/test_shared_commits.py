@@ -1,6 +1,5 @@
 """Appends of many callers in one transaction: what they share, and what they never do to each other."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from ramet.session.v1 import session_pb2 as pb
 from ramet_server.database.database import Database
 from ramet_server.database.tables.session import session
 from ramet_server.database.tables.shared import request_log
-from ramet_server.domain.call import Call
 from ramet_server.domain.errors import (
     Cancelled,
     InvalidField,
@@ -32,15 +30,6 @@ def _request(session_id: str, text: str, **fields: Any) -> pb.AppendRecordsReque
     return pb.AppendRecordsRequest(session_id=session_id, records=records(text), **fields)
 
 
-def _together(storage: Storage, *requests: pb.AppendRecordsRequest, calls: Sequence[Call] = ()) -> list[Any]:
-    """Does appends as one group; returns the seqs, error or ALONE of each."""
-    gathered = storage.service.gathers["AppendRecords"]
-    # In the way of the server: a reading may change the request, so the caller's own must stay whole.
-    copies = [pb.AppendRecordsRequest.FromString(request.SerializeToString()) for request in requests]
-    answers = gathered.run(list(calls) or [storage.call for _ in requests], [gathered.read(copy) for copy in copies])
-    return [getattr(answer, "seqs", answer) for answer in answers]
-
-
 def _alone(storage: Storage, request: pb.AppendRecordsRequest) -> list[int]:
     return list(storage.service.AppendRecords(request, storage.call).seqs)
 
@@ -50,7 +39,7 @@ def test_a_group_is_two_trips_and_few_statements_however_many_it_holds(storage: 
         storage.put(f"s{number}", tags=["b", "a"])
     requests = [_request(f"s{number}", "u a", request_id=f"r{number}") for number in range(20)]
     with statements(storage.database) as seen:
-        assert _together(storage, *requests) == [(1, 2)] * 20
+        assert storage.append_together(*requests) == [(1, 2)] * 20
     assert len([text for text, _ in seen if not text.startswith("BEGIN")]) == 5
     assert storage.get("s7") == storage.service.AppendRecords(requests[7], storage.call).session
 
@@ -59,7 +48,7 @@ def test_members_of_one_session_go_in_the_order_they_came(storage: Storage) -> N
     storage.put("main")
     storage.put("other")
     requests = [_request("main", "u a"), _request("other", "u"), _request("main", "u"), _request("main", "a u a")]
-    assert _together(storage, *requests) == [(1, 2), (1,), (3,), (4, 5, 6)]
+    assert storage.append_together(*requests) == [(1, 2), (1,), (3,), (4, 5, 6)]
     assert storage.said("main") == "u a u a u a"
     assert storage.get("main").head_seq == 6
 
@@ -72,7 +61,7 @@ def test_a_member_sees_what_those_before_it_did(storage: Storage) -> None:
         _request("main", "u", expected_head_seq=2),
         _request("main", "u", expected_head_seq=3, turn_delta=2),
     ]
-    first, second, stale, last = _together(storage, *requests)
+    first, second, stale, last = storage.append_together(*requests)
     assert (first, second, last) == ((1, 2), (3,), (4,))
     assert isinstance(stale, StaleHead)
     assert stale.details == {"head_seq": "3"}
@@ -88,8 +77,7 @@ def test_members_that_fail_leave_the_others_alone(storage: Storage) -> None:
     storage.archive("gone")
     storage.append("first", "u", request_id="used")
     tool = pb.Record(role=pb.ROLE_TOOL, content="no call")
-    answers = _together(
-        storage,
+    answers = storage.append_together(
         _request("first", "a", request_id="good"),
         _request("first", "u", expected_head_seq=7),
         _request("gone", "u"),
@@ -120,9 +108,9 @@ def test_members_that_fail_leave_the_others_alone(storage: Storage) -> None:
 def test_a_member_with_a_request_id_is_not_told_its_error_by_a_group(storage: Storage) -> None:
     storage.put("main")
     request = _request("main", "u", request_id="once", expected_head_seq=0)
-    assert _together(storage, request) == [(1,)]
+    assert storage.append_together(request) == [(1,)]
     # The head moved by the very request that comes again: only the log can tell.
-    assert _together(storage, request) == [ALONE]
+    assert storage.append_together(request) == [ALONE]
     assert _alone(storage, request) == [1]
     assert storage.said("main") == "u"
 
@@ -132,7 +120,7 @@ def test_an_expired_request_id_is_new_again_within_a_group(storage: Storage) -> 
     storage.append("main", "u", request_id="once")
     storage.clock.ahead = storage.clock.ahead.__class__(hours=25)
     request = _request("main", "u", request_id="once")
-    assert _together(storage, request, _request("main", "a")) == [ALONE, (2,)]
+    assert storage.append_together(request, _request("main", "a")) == [ALONE, (2,)]
     assert _alone(storage, request) == [3]
 
 
@@ -141,7 +129,7 @@ def test_spaces_share_a_transaction_and_nothing_else(storage: Storage) -> None:
     for each in (storage, other):
         each.put("main", tags=[each.space])
     requests = [_request("main", "u", request_id="same"), _request("main", "u a", request_id="same")]
-    assert _together(storage, *requests, calls=[storage.call, other.call]) == [(1,), (1, 2)]
+    assert storage.append_together(*requests, calls=[storage.call, other.call]) == [(1,), (1, 2)]
     assert (storage.said("main"), other.said("main")) == ("u", "u a")
 
 
@@ -161,14 +149,14 @@ def test_a_member_whose_open_groups_are_not_kept_beside_it_runs_alone(storage: S
     ids = ["x" * 200 + str(number) for number in range(400)]
     for start in range(0, 400, 100):
         storage.append("main", " ".join(f"a({call_id})" for call_id in ids[start : start + 100]))
-    assert _together(storage, _request("main", "u"), _request("other", "u")) == [ALONE, (1,)]
+    assert storage.append_together(_request("main", "u"), _request("other", "u")) == [ALONE, (1,)]
 
 
 def test_a_member_that_was_cancelled_takes_no_part(storage: Storage) -> None:
     storage.put("main")
     calls = [storage.call, storage.call]
     calls[0].cancelled.set()
-    cancelled, good = _together(storage, _request("main", "u"), _request("main", "a"), calls=calls)
+    cancelled, good = storage.append_together(_request("main", "u"), _request("main", "a"), calls=calls)
     assert isinstance(cancelled, Cancelled)
     assert (good, storage.said("main")) == ((1,), "a")
 
@@ -181,8 +169,12 @@ def test_a_session_that_another_connection_holds_is_left_out(storage: Storage) -
     key = (session.c.space_id == storage.space) & (session.c.session_id == "held")
     requests = [_request(name, "u") for name in ("z", "held", "a", "held")]
     with holding(storage.database, select(session).where(key).with_for_update()):
-        assert _together(storage, *requests) == [(1,), ALONE, (1,), ALONE]
-    assert _together(storage, *requests) == [(2,), (1,), (2,), (2,)]
+        assert storage.append_together(*requests) == [(1,), ALONE, (1,), ALONE]
+    assert storage.append_together(*requests) == [(2,), (1,), (2,), (2,)]
+    # Now all of them are remembered.
+    with holding(storage.database, select(session).where(key).with_for_update()):
+        assert storage.append_together(*requests) == [(3,), ALONE, (3,), ALONE]
+    assert storage.append_together(*requests) == [(4,), (3,), (4,), (4,)]
 
 
 @pytest.mark.mariadb
@@ -198,7 +190,7 @@ def test_a_commit_that_is_lost_is_resolved_by_each_request_id(
         url = storage.database.engine.url.set(port=proxy.port).render_as_string(hide_password=False)
         behind = Storage(Database.open(url), storage.space, storage.limits, storage.clock)
         proxy.cut = cut
-        first, second, third = _together(behind, *requests)
+        first, second, third = behind.append_together(*requests)
         assert (first, type(second), third, proxy.cuts) == (ALONE, OutcomeUnknown, ALONE, 1)
         assert (_alone(behind, requests[0]), _alone(behind, requests[2])) == ([1], [1])
         behind.database.close()
@@ -218,5 +210,5 @@ def test_a_key_of_the_log_that_is_taken_meanwhile_does_no_harm(storage: Storage)
     }
     storage.database.write(storage.call, lambda connection: connection.execute(insert(request_log), row))
     requests = [_request("main", "u", request_id="taken"), _request("main", "a", request_id="free")]
-    assert _together(storage, *requests) == [ALONE, (1,)]
+    assert storage.append_together(*requests) == [ALONE, (1,)]
     assert storage.said("main") == "a"

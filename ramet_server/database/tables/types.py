@@ -125,7 +125,7 @@ class UtcDateTime(TypeDecorator[datetime]):
             return None
         if value.tzinfo is None:
             raise ValueError("Only aware datetimes are stored.")
-        return value.astimezone(UTC).replace(tzinfo=None)
+        return (value if value.tzinfo is UTC else value.astimezone(UTC)).replace(tzinfo=None)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base class calls it so
         """Turns what is stored into an aware datetime."""

@@ -1,6 +1,7 @@
 # The server, and nothing that only building it needs.
 #   docker build --tag ramet-server .
 #   docker run --publish 50051:50051 --volume ramet:/data ramet-server
+# On several cores, over a database server: --env RAMET_WORKERS=4 --env RAMET_DATABASE_URL=...
 
 FROM python:3.11-slim AS build
 WORKDIR /source

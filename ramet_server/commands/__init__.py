@@ -7,10 +7,10 @@ import click
 from ramet_server import __version__
 
 _COMMANDS = {
-    "all": "ramet_server.commands.serve:serve_all",
-    "session": "ramet_server.commands.serve:serve_session",
-    "tree": "ramet_server.commands.serve:serve_tree",
-    "telemetry": "ramet_server.commands.serve:serve_telemetry",
+    "all": "ramet_server.commands.start:serve_all",
+    "session": "ramet_server.commands.start:serve_session",
+    "tree": "ramet_server.commands.start:serve_tree",
+    "telemetry": "ramet_server.commands.start:serve_telemetry",
     "migrate": "ramet_server.commands.migrate:migrate",
     "sweep": "ramet_server.commands.sweep:sweep",
     "delete-space": "ramet_server.commands.delete_space:delete_space",

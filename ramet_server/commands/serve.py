@@ -1,17 +1,16 @@
-"""The commands that serve: every service in one process, or one alone."""
+"""Serving in this process: some services over one database, until it is asked to stop."""
 
 import asyncio
 import json
-import signal
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
 from ramet_server import __version__
 from ramet_server.commands.migrate import open_database
-from ramet_server.commands.services import ALL, SESSION, TELEMETRY, TREE, ServedService
+from ramet_server.commands.services import ServedService, of_command
 from ramet_server.database.database import Database
 from ramet_server.database.schema import prepare
 from ramet_server.domain.call import Call
@@ -20,57 +19,62 @@ from ramet_server.serving.address import local_address
 from ramet_server.serving.listen import Background, Server, Servicer
 from ramet_server.serving.logs import logging_to
 from ramet_server.serving.readiness import PING_SECONDS, StartRefused
-from ramet_server.serving.settings import Settings, settings_from, settings_options
+from ramet_server.serving.settings import Settings
+from ramet_server.serving.stop_signals import stop_signals
 from ramet_server.sweeping import Sweep, in_background
 
 
-@click.command("all", short_help="Serve every service on one port.")
-@settings_options()
-def serve_all(**values: Any) -> None:
-    """Serves every service in one process, on one port."""
-    serve(settings_from(values), ALL)
+class Role(Protocol):
+    """What a process is among those that serve its address."""
+
+    number: int
+    """0 where it is alone, else the number of the worker, from 1 on."""
+
+    def stops(self) -> tuple[asyncio.Event, asyncio.Event]:
+        """Returns what asks to drain and what asks to end at once; called within the event loop."""
+
+    def announce(self, text: str) -> None:
+        """Tells that calls are taken."""
 
 
-@click.command("session", short_help="Serve SessionStorage.")
-@settings_options()
-def serve_session(**values: Any) -> None:
-    """Serves SessionStorage: the content of sessions."""
-    serve(settings_from(values), [SESSION])
+class _Alone:
+    number = 0
+
+    def stops(self) -> tuple[asyncio.Event, asyncio.Event]:
+        return stop_signals()
+
+    def announce(self, text: str) -> None:
+        click.echo(text)
 
 
-@click.command("tree", short_help="Serve SessionTree.")
-@settings_options()
-def serve_tree(**values: Any) -> None:
-    """Serves SessionTree: the shape of the forest."""
-    serve(settings_from(values), [TREE])
+def start(command: str, settings: Settings) -> None:
+    """Serves what a command names, in this process alone; see serve."""
+    serve(settings, of_command(command))
 
 
-@click.command("telemetry", short_help="Serve Telemetry.")
-@settings_options()
-def serve_telemetry(**values: Any) -> None:
-    """Serves Telemetry: what agents did, step by step."""
-    serve(settings_from(values), [TELEMETRY])
-
-
-def serve(settings: Settings, services: Sequence[ServedService]) -> None:
-    """Serves until SIGTERM or SIGINT, then drains; raises ClickException with one line where it cannot start."""
+def serve(settings: Settings, services: Sequence[ServedService], role: Role | None = None) -> None:
+    """Serves until it is asked to stop, then drains; raises ClickException with one line where it cannot start."""
+    role = role or _Alone()
+    beside = {"worker": role.number} if role.number else {}
     database = open_database(settings, settings.pool_size)
     try:
-        with logging_to(None, settings.log_format, settings.log_level):
-            asyncio.run(_serve(settings, services, database))
+        with logging_to(None, settings.log_format, settings.log_level, beside):
+            asyncio.run(_serve(settings, services, database, role))
     except StartRefused as error:
         raise click.ClickException(str(error)) from error
     finally:
         database.close()
 
 
-async def _serve(settings: Settings, services: Sequence[ServedService], database: Database) -> None:
-    stop, stop_now = _signals()
-    server = make_server(settings, services, database, _background(settings, database))
+async def _serve(settings: Settings, services: Sequence[ServedService], database: Database, role: Role) -> None:
+    stop, stop_now = role.stops()
+    # The first worker sweeps for all of them.
+    background = _background(settings, database) if role.number <= 1 else []
+    server = make_server(settings, services, database, background)
     try:
         await server.start()
         await server.wait_for_first_look()
-        _announce(settings, services, server.address)
+        role.announce(_announcement(settings, services, server.address))
         await server.serve(stop)
         await _first_to_end(server.drain(), stop_now.wait())
     finally:
@@ -100,18 +104,6 @@ def _background(settings: Settings, database: Database) -> list[Background]:
     return [in_background(Sweep(database, settings.limits(), SystemClock()).steps, settings.sweep_seconds)]
 
 
-def _signals() -> tuple[asyncio.Event, asyncio.Event]:
-    """Returns what the first SIGTERM or SIGINT sets, and what the second sets."""
-    first, second = asyncio.Event(), asyncio.Event()
-
-    def on_signal() -> None:
-        (second if first.is_set() else first).set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, on_signal)
-    return first, second
-
-
 async def _first_to_end(*works: Any) -> None:
     tasks = [asyncio.ensure_future(work) for work in works]
     done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -121,18 +113,20 @@ async def _first_to_end(*works: Any) -> None:
         task.result()
 
 
-def _announce(settings: Settings, services: Sequence[ServedService], address: str) -> None:
-    """Tells on standard output where and how the server runs, in the form of the logs."""
+def _announcement(settings: Settings, services: Sequence[ServedService], address: str) -> str:
+    """Returns what tells where and how the server runs, in the form of the logs."""
     names = ", ".join(each.name for each in services)
     if settings.log_format == "json":
         told = {"message": "Listening", "address": address, "services": names, "version": __version__}
-        click.echo(json.dumps(told | {"settings": settings.shown()}))
-        return
-    click.echo(f"ramet-server {__version__}: {names}")
-    for name, value in settings.shown().items():
-        click.echo(f"  {name}={value}")
-    click.echo(f"Listening on {address}")
+        return json.dumps(told | {"settings": settings.shown()})
     method, body = services[0].example
     full_name = f"{services[0].descriptor.full_name}/{method}"
     place = address.replace("unix:", "-unix ", 1) if address.startswith("unix:") else local_address(address)
-    click.echo(f"Try: grpcurl -plaintext -d '{body}' {place} {full_name}")
+    return "\n".join(
+        [
+            f"ramet-server {__version__}: {names}",
+            *(f"  {name}={value}" for name, value in settings.shown().items()),
+            f"Listening on {address}",
+            f"Try: grpcurl -plaintext -d '{body}' {place} {full_name}",
+        ]
+    )

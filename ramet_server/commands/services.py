@@ -1,6 +1,6 @@
 """The services that this program can run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from google.protobuf.descriptor import ServiceDescriptor
@@ -51,3 +51,8 @@ TELEMETRY = ServedService(
 )
 
 ALL = (SESSION, TREE, TELEMETRY)
+
+
+def of_command(command: str) -> Sequence[ServedService]:
+    """Returns the services that a command serves, as in ``all`` or ``tree``."""
+    return [each for each in ALL if command in ("all", each.name)]

@@ -82,8 +82,16 @@ class Server:
     async def start(self) -> None:
         """Binds and listens; raises StartRefused where the address cannot be had."""
         await self._health.show(ready=False)
+        if self._settings.workers > 1:
+            # Others may serve at the address already: no connection should come here before calls can begin.
+            self._begin()
+            await self.wait_for_first_look()
         self.address = self._bind(self._settings.listen)
         await self._server.start()
+        if not self._tasks:
+            self._begin()
+
+    def _begin(self) -> None:
         self._tasks = [asyncio.create_task(self._readiness.keep(insist=self._insist), name="readiness")]
         self._tasks += [asyncio.create_task(self._beside(work), name="background") for work in self._background]
 
@@ -153,7 +161,8 @@ class Server:
 
     def _bind(self, address: str) -> str:
         try:
-            check_free(address)
+            if self._settings.workers == 1:
+                check_free(address)
             port = self._server.add_insecure_port(address)
         except AddressRefused as error:
             raise StartRefused(str(error)) from error
@@ -164,8 +173,9 @@ class Server:
 
 def _options(settings: Settings) -> list[tuple[str, Any]]:
     options: list[tuple[str, Any]] = [
-        # Two servers on one port would share its connections by chance in place of an error.
-        ("grpc.so_reuseport", 0),
+        # Two servers on one port would share its connections by chance in place of an error. Where several
+        # workers share it on purpose, their parent holds it against other servers.
+        ("grpc.so_reuseport", int(settings.workers > 1)),
         ("grpc.max_receive_message_length", settings.max_message_bytes),
         ("grpc.max_send_message_length", settings.max_message_bytes),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", CLIENT_PING_MS),

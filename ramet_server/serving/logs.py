@@ -8,11 +8,12 @@ import logging
 import logging.handlers
 import queue
 import re
+import select
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -31,6 +32,8 @@ _CALL = "call"
 _calls = logging.getLogger("ramet.call")
 
 _GATHER_S = 0.02
+
+_PIECE_BYTES = select.PIPE_BUF
 
 _FAULTS = {StatusCode.INTERNAL, StatusCode.UNKNOWN, StatusCode.DATA_LOSS}
 _TROUBLES = {StatusCode.UNAVAILABLE, StatusCode.RESOURCE_EXHAUSTED}
@@ -90,10 +93,15 @@ def fields(**values: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def logging_to(stream: TextIO | None, log_format: str, level: str) -> Iterator[None]:
-    """Sends the logs of this process to a stream (standard error by default) until the block ends."""
+def logging_to(
+    stream: TextIO | None, log_format: str, level: str, beside: Mapping[str, Any] | None = None
+) -> Iterator[None]:
+    """Sends the logs of this process to a stream (standard error by default) until the block ends.
+
+    The values ``beside`` stand in each line.
+    """
     global _hand_over  # noqa: PLW0603 - logs belong to the process, as Python's own do
-    writer = _Writer(stream or sys.stderr, _json_line if log_format == "json" else _text_line)
+    writer = _Writer(stream or sys.stderr, _json_line if log_format == "json" else _text_line, beside or {})
     source = _Source(writer.lines)
     root = logging.getLogger()
     before = root.level, _hand_over
@@ -126,10 +134,11 @@ class _Line(NamedTuple):
 class _Writer:
     """A thread that formats and writes what has gathered, many lines at once where there are many."""
 
-    def __init__(self, stream: TextIO, form: Callable[[_Line], str]) -> None:
+    def __init__(self, stream: TextIO, form: Callable[[_Line], str], beside: Mapping[str, Any]) -> None:
         self.lines: queue.SimpleQueue[logging.LogRecord | _CallLine | None] = queue.SimpleQueue()
         self._stream = stream
         self._form = form
+        self._beside = beside
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ramet-logs", daemon=True)
 
@@ -149,13 +158,27 @@ class _Writer:
             self._stopping.wait(_GATHER_S)
             while not self.lines.empty():
                 records.append(self.lines.get())
-            text = "".join([self._form(_line(record)) + "\n" for record in records if record is not None])
+            lines = [self._form(_line(record, self._beside)) + "\n" for record in records if record is not None]
             # A reader that went away, as in a closed pipe, must not end the logs of a server that goes on.
             with suppress(OSError, ValueError):
-                self._stream.write(text)
-                self._stream.flush()
+                for text in _pieces(lines):
+                    self._stream.write(text)
+                    self._stream.flush()
             if None in records:
                 return
+
+
+def _pieces(lines: Iterable[str]) -> Iterator[str]:
+    """Puts lines together as far as a pipe takes them in one piece, so that those of several workers stay whole."""
+    piece, size = "", 0
+    for line in lines:
+        length = len(line.encode(errors="replace"))
+        if piece and size + length > _PIECE_BYTES:
+            yield piece
+            piece, size = "", 0
+        piece, size = piece + line, size + length
+    if piece:
+        yield piece
 
 
 class _Source(logging.handlers.QueueHandler):
@@ -174,11 +197,11 @@ class _Source(logging.handlers.QueueHandler):
         return record
 
 
-def _line(record: logging.LogRecord | _CallLine) -> _Line:
+def _line(record: logging.LogRecord | _CallLine, beside: Mapping[str, Any]) -> _Line:
     if isinstance(record, _CallLine):
         level = logging.getLevelName(record.level)
-        return _Line(record.created, level, _calls.name, _CALL, record.fields())
-    values: dict[str, Any] = getattr(record, _FIELDS, {})
+        return _Line(record.created, level, _calls.name, _CALL, {**beside, **record.fields()})
+    values: dict[str, Any] = {**beside, **getattr(record, _FIELDS, {})}
     return _Line(record.created, record.levelname, record.name, record.message, values, record.exc_text or "")
 
 

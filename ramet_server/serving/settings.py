@@ -46,6 +46,9 @@ class Settings:
         "Database: sqlite:///FILE, mysql://USER:PASSWORD@HOST:PORT/NAME or mariadb://...",
     )
     listen: str = _setting("127.0.0.1:50051", click.STRING, "Address to listen on: HOST:PORT, or unix:PATH.")
+    workers: int = _setting(
+        1, _COUNT, "Processes that share the address, each with a pool of its own; more than one needs HOST:PORT."
+    )
     pool_size: int = _setting(8, _COUNT, "Database connections, and threads that use them.")
     queue_size: int = _setting(1024, click.IntRange(min=0), "Calls that may wait for a thread; more are refused.")
     max_message_bytes: int = _setting(32 * _MIB, click.IntRange(min=_MIB), "Largest message, either way.")

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import select
 import threading
 
 import pytest
@@ -90,3 +91,28 @@ def test_line_break_in_a_message_or_value_makes_no_second_line() -> None:
         with logging_to(stream, log_format, "info"):
             logging.getLogger("x").info("one\ntwo", extra=fields(a="b\nc"))
         assert len(stream.getvalue().splitlines()) == 1, log_format
+
+
+def test_worker_stands_in_each_line() -> None:
+    stream = io.StringIO()
+    with logging_to(stream, "json", "info", {"worker": 2}):
+        log_call(END)
+        logging.getLogger("ramet_server.test").info("ready")
+    assert [json.loads(line)["worker"] for line in stream.getvalue().splitlines()] == [2, 2]
+
+
+def test_lines_are_written_whole_in_pieces_that_a_pipe_takes_at_once() -> None:
+    pieces: list[str] = []
+
+    class Stream(io.StringIO):
+        def write(self, text: str) -> int:
+            pieces.append(text)
+            return len(text)
+
+    with logging_to(Stream(), "json", "info"):
+        for number in range(100):
+            logging.getLogger("ramet_server.test").info("%d %s", number, "é" * 50)
+    assert all(piece.endswith("}\n") and len(piece.encode()) <= select.PIPE_BUF for piece in pieces)
+    lines = [json.loads(line)["message"] for piece in pieces for line in piece.splitlines()]
+    assert [line.split()[0] for line in lines] == [str(number) for number in range(100)]
+    assert len(pieces) < 20

@@ -94,8 +94,8 @@ def _listing(name: str, work: str) -> Case:
     return _grown(f"list 50 sessions {name}", "listing", work, "of 100,000", "of 1,000", 1.5)
 
 
-def _recorder(name: str, work: str) -> Case:
-    return Case(f"recorder: {name}", "recorder", work, unit="us a call", bar=at_most(20), backends=("mariadb",))
+def _recorder(name: str, work: str, bar: Bar | None) -> Case:
+    return Case(f"recorder: {name}", "recorder", work, unit="us a call", bar=bar, backends=("mariadb",))
 
 
 def _workers(name: str, work: str) -> Case:
@@ -149,9 +149,10 @@ CASES = (
     _grown("whole tree, peak memory of the server", "listing", "tree memory", "of 100,000", "of 10,000", 1.5, "MB"),
     _grown("decision chain by steps stored", "answers", "chain", "1,000,000 steps", "10,000 steps", 1.5),
     _grown("hourly measure of a day by steps stored", "answers", "hourly", "1,000,000 steps", "10,000 steps", 1.5),
-    _recorder("before_model", "before_model"),
-    _recorder("after_model", "after_model"),
-    _recorder("a recorded tool", "tool"),
+    _recorder("before_model", "before_model", at_most(20)),
+    _recorder("before_model, after a pause", "first", None),
+    _recorder("after_model", "after_model", at_most(20)),
+    _recorder("a recorded tool", "tool", at_most(20)),
     _once("1,000 idle watchers and 1,000 idle streams: memory", "idle", "memory", "MB more", at_most(60)),
     _once("1,000 idle watchers and 1,000 idle streams: threads", "idle", "threads", "threads more", at_most(0)),
     _once("a million records streamed through: what stays", "idle", "streamed", "MB more", at_most(5)),

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import lru_cache
 from types import NoneType
 from typing import Any
 
 from pymysql.constants import SERVER_STATUS
-from pymysql.converters import escape_datetime, escape_string
+from pymysql.converters import escape_string
 
 Literals = Callable[[Sequence[Any]], tuple[str, ...]]
 
@@ -28,11 +27,8 @@ def _text(value: str) -> str:
     return f"'{escape_string(value)}'"
 
 
-@lru_cache(maxsize=64)
 def _moment(value: datetime) -> str:
-    # All rows of a transaction tell the same few moments.
-    text: str = escape_datetime(value)
-    return text
+    return f"'{value}'"
 
 
 def _null(_: None) -> str:

@@ -1,0 +1,94 @@
+"""Loops of the driver alone: what the database gives on one connection, before any server is between."""
+
+import importlib
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import pymysql
+
+from benchmarks.comparing import Comparison, Sample, Side
+from benchmarks.stand import Stand
+
+_TABLE = (
+    "CREATE TABLE bare (session VARCHAR(64), seq BIGINT, role INT, content {text} NOT NULL, PRIMARY KEY (session, seq))"
+)
+_CONTENT = "x" * 500
+
+
+class _Rows:
+    """A table of records and one connection."""
+
+    def __init__(self, connection: Any, place: str, text: str) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor()
+        self._insert = f"INSERT INTO bare VALUES ({place}, {place}, {place}, {place})"
+        self._one = f"SELECT content FROM bare WHERE session = {place} AND seq = {place}"
+        self._all = f"SELECT session, seq, role, content FROM bare WHERE session = {place} ORDER BY seq"
+        self._seq = 0
+        self._cursor.execute(_TABLE.format(text=text))
+        self.insert(1000, "history")
+
+    def insert(self, count: int, session: str = "appended") -> None:
+        rows = [(session, self._seq + place, 1, _CONTENT) for place in range(count)]
+        self._seq += count
+        self._cursor.executemany(self._insert, rows)
+        self._connection.commit()
+
+    def get(self) -> None:
+        self._cursor.execute(self._one, ("history", 500))
+        self._cursor.fetchall()
+
+    def history(self) -> None:
+        self._cursor.execute(self._all, ("history",))
+        self._cursor.fetchall()
+
+
+def comparisons(stand: Stand, seconds: float) -> Iterator[Comparison]:
+    """Yields the loops, for each driver that is installed."""
+    drivers = {name: _Rows(*connected) for name, connected in _connections(stand).items()}
+    loops: dict[str, tuple[str, Callable[[_Rows], Callable[[], None]]]] = {
+        "insert of one row and commit": ("commits/s", lambda rows: lambda: rows.insert(1)),
+        "insert of 64 rows and commit": ("commits/s", lambda rows: lambda: rows.insert(64)),
+        "row by key": ("queries/s", lambda rows: rows.get),
+        "history of 1,000 rows": ("queries/s", lambda rows: rows.history),
+    }
+    for name, (unit, loop) in loops.items():
+        sides = [Side(driver, _timed(loop(rows), seconds)) for driver, rows in drivers.items()]
+        yield Comparison(0, f"driver alone: {name}", unit, sides)
+
+
+def _timed(step: Callable[[], None], seconds: float) -> Callable[[], Sample]:
+    def measure() -> Sample:
+        step()
+        count, started = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - started) < seconds:
+            step()
+            count += 1
+        return Sample(count / elapsed)
+
+    return measure
+
+
+def _connections(stand: Stand) -> dict[str, tuple[Any, str, str]]:
+    url = stand.new_database()
+    if stand.backend == "sqlite":
+        connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        return {"sqlite3": (connection, "?", "TEXT")}
+    found = {"PyMySQL": (_connect(pymysql, url), "%s", "LONGTEXT")}
+    # Its C code decodes rows several times faster, and needs a compiler to be installed.
+    with suppress(ImportError):
+        found["mysqlclient"] = (_connect(importlib.import_module("MySQLdb"), stand.new_database()), "%s", "LONGTEXT")
+    return found
+
+
+def _connect(driver: Any, url: str) -> Any:
+    parts = urlsplit(url)
+    return driver.connect(
+        host="127.0.0.1", port=parts.port, user=parts.username, database=parts.path[1:], charset="utf8mb4"
+    )

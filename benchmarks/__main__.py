@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import driver
+from benchmarks import driver, steps
 from benchmarks.comparing import Comparison, Outcome, compare
 from benchmarks.report import HEAD, lines, machine, note, write_json
 from benchmarks.stand import BACKENDS, Stand
@@ -17,6 +17,7 @@ Part = Callable[[Stand, float], Iterator[Comparison]]
 PARTS: dict[str, Part] = {
     "wire": lambda stand, seconds: Wire(stand, seconds).comparisons(),
     "driver": driver.comparisons,
+    "steps": steps.comparisons,
 }
 """What can be measured, in this order."""
 

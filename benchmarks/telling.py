@@ -16,13 +16,11 @@ import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import grpc
 
 from ramet.telemetry.v1 import telemetry_pb2 as pb
-
-METHOD = "/ramet.telemetry.v1.Telemetry/StreamEvents"
-"""Where Ramet takes steps."""
 
 _UNDER_WAY = 64
 """Messages of one stream that may be unacknowledged."""
@@ -110,7 +108,7 @@ class _Stream:
     """One stream, with so many messages under way as may be."""
 
     def __init__(self, channel: grpc.aio.Channel, method: str, steps: int) -> None:
-        self._call = channel.stream_stream(method)()
+        self._call: Any = channel.stream_stream(method)()
         self._make = messages(steps)
         self._steps = steps
         self._room = asyncio.Semaphore(_UNDER_WAY)

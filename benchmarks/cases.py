@@ -99,8 +99,6 @@ def _steps(work: str, streams: int, bar: Bar | None = None) -> Case:
     name = f"telemetry steps, {work}, streams: {streams}"
     return Case(name, "steps", work, streams, unit="steps/s", ratios=ratios, backends=("mariadb",) if bar else BOTH)
 
-    return Case(f"recorder: {name}", "recorder", work, unit="us a call", bar=at_most(20), backends=("mariadb",))
-
 
 def _recorder(name: str, work: str, bar: Bar | None) -> Case:
     return Case(f"recorder: {name}", "recorder", work, unit="us a call", bar=bar, backends=("mariadb",))

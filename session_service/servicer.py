@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
-from functools import cached_property
+from functools import cached_property, partial
 
 from ramet.session.v1 import session_pb2 as pb
 from ramet_server import __version__
@@ -72,8 +72,25 @@ class SessionStorageServicer:
                 read=lambda request: (mutation("AppendRecords", request), records.append(request)),
                 run=self._records.append_together,
                 write=records.appended_message,
-            )
+            ),
+            "GetSession": Gathered(
+                lane=None,
+                read=lambda request: request.session_id,
+                run=self._sessions.get_together,
+                write=sessions.session_message,
+            ),
+            "GetSystemPrompt": self._gathered_slot(SlotName.SYSTEM_PROMPT),
+            "GetInsight": self._gathered_slot(SlotName.INSIGHT),
+            "GetMemory": self._gathered_slot(SlotName.MEMORY),
         }
+
+    def _gathered_slot(self, name: SlotName) -> Gathered:
+        return Gathered(
+            lane=None,
+            read=lambda request: request.session_id,
+            run=partial(self._slots.get_together, name=name),
+            write=slots.slot_message,
+        )
 
     def GetSession(self, request: pb.GetSessionRequest, call: Call) -> pb.Session:
         """Reads the metadata of one session."""

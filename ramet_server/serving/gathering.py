@@ -7,11 +7,15 @@ appends costs one change of threads and one commit where there were 64 of each.
 A call that cannot be done in a group, or is too large for one, runs alone and beside the others, on
 another thread. Each call has a lane, such as its session: while one of a lane runs alone the others of
 that lane wait for it, so that their order is kept; all other lanes go on.
+
+Reads have no order to keep. So they have no lanes, and a group of theirs that takes long is overtaken by
+the next.
 """
 
 import asyncio
 import contextlib
 import contextvars
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Sequence
 from concurrent.futures import Future
@@ -31,13 +35,16 @@ _GROUP_BYTES = 1024 * 1024
 _LARGE_BYTES = 256 * 1024
 """A larger call runs alone, so that the small ones need not wait until it is checked and stored."""
 
+_LONG_S = 0.05
+"""A group of reads that takes longer is overtaken by those who came after it."""
+
 
 @dataclass(frozen=True)
 class Gathered:
     """How the calls of a method are done in groups."""
 
-    lane: Callable[[Any], Hashable]
-    """Of a request: what its order is kept by, within the space of the call."""
+    lane: Callable[[Any], Hashable] | None
+    """Of a request: what its order is kept by, within the space of the call; None where order means nothing."""
     read: Callable[[Any], Any]
     """Makes of a request what ``run`` takes; may raise, and may change the request."""
     run: Callable[[Sequence[Call], Sequence[Any]], Sequence[Any]]
@@ -85,7 +92,11 @@ class Gatherer:
         # So many threads at most wait for rows that others hold. Half of all may do long calls; the rest goes on.
         self._free_threads = max(1, workers.count // 4)
         self._waiting: deque[_Waiting] = deque()
-        self._busy = False
+        self._most_groups = 1 if gathered.lane is not None else max(1, workers.count // 2)
+        self._groups = 0
+        self._began_at = 0.0
+        """When the latest group went to work."""
+        self._looks_again = False
         self._lanes: dict[Hashable, deque[_Waiting]] = {}
         """The calls that wait for one of their lane to run alone; the first is the one that runs, or will next."""
         self._unstarted: deque[Hashable] = deque()
@@ -100,15 +111,32 @@ class Gatherer:
         return await waiting.reply
 
     def _go(self) -> None:
-        """Sends the next group to work, unless one is at work."""
-        if self._busy:
+        """Sends the next group to work, unless one is at work that is not to be overtaken."""
+        if self._groups and not self._may_overtake():
             return
         group = self._next_group()
         if not group:
             return
-        self._busy = True
+        self._groups += 1
+        self._began_at = time.monotonic()
         work = partial(self._work, group, frozenset(self._lanes))
         self._submit(work, partial(self._group_done, group), group)
+
+    def _may_overtake(self) -> bool:
+        if self._groups >= self._most_groups:
+            return False
+        left_s = self._began_at + _LONG_S - time.monotonic()
+        if left_s <= 0:
+            return True
+        if not self._looks_again:
+            self._looks_again = True
+            asyncio.get_running_loop().call_later(left_s, self._look_again)
+        return False
+
+    def _look_again(self) -> None:
+        self._looks_again = False
+        if self._waiting:
+            self._go()
 
     def _next_group(self) -> list[_Waiting]:
         group: list[_Waiting] = []
@@ -146,7 +174,7 @@ class Gatherer:
         for place, member in enumerate(group):
             try:
                 request = self._codec.parse(member.raw)
-                lane = (member.call.space, self._gathered.lane(request))
+                lane = self._lane(member, request)
                 answers.append(_RunAlone(lane))
                 if lane in aside:
                     continue
@@ -162,6 +190,10 @@ class Gatherer:
                 answers[place] = self._answer(result, answers[place])
         return answers
 
+    def _lane(self, member: _Waiting, request: Any) -> Hashable:
+        # A lane of its own waits for nobody.
+        return member if self._gathered.lane is None else (member.call.space, self._gathered.lane(request))
+
     def _answer(self, result: Any, alone: _Answer) -> _Answer:
         if isinstance(result, Alone):
             return alone
@@ -173,7 +205,7 @@ class Gatherer:
             return error
 
     def _group_done(self, group: Sequence[_Waiting], ended: "Future[list[_Answer]]") -> None:
-        self._busy = False
+        self._groups -= 1
         failure = ended.exception()
         answers: Sequence[_Answer] = [failure for _ in group] if failure is not None else ended.result()
         for member, answer in zip(group, answers, strict=True):

@@ -61,8 +61,8 @@ class SessionRows(Protocol):
 class Sessions(SessionRows, Protocol):
     """Rows of sessions and their tags."""
 
-    def get_many(self, session_ids: Collection[str]) -> Mapping[str, Session]:
-        """Returns those that exist, with their tags."""
+    def get_many(self, session_ids: Collection[str], *, longest_metadata: int | None = None) -> Mapping[str, Session]:
+        """Returns those that exist, with their tags; those with longer metadata_json are left out."""
         ...
 
     def metadata_size(self, session_ids: Collection[str]) -> int:
@@ -233,8 +233,12 @@ class Slots(SlotRows, Protocol):
         """Returns the size of all content of each session that exists, in characters or bytes."""
         ...
 
-    def read_many(self, session_ids: Sequence[str], names: Collection[SlotName]) -> Mapping[str, SessionSlots]:
+    def read_many(self, session_ids: Collection[str], names: Collection[SlotName]) -> Mapping[str, SessionSlots]:
         """Returns the slots of those sessions that exist."""
+        ...
+
+    def read_light(self, session_ids: Collection[str], name: SlotName, longest: int) -> Mapping[str, Slot]:
+        """Returns one slot of each session that exists and whose slot is no longer than that."""
         ...
 
     def delete(self, session_id: str) -> None:

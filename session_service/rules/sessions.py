@@ -1,21 +1,23 @@
 """Metadata of sessions: reading, listing, putting, archiving."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
-from ramet_server.domain.errors import InvalidField, SessionExists, too_large
+from ramet_server.domain.errors import InvalidField, RametError, SessionExists, too_large
 from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id, new_id, new_origin
 from ramet_server.domain.limits import Limits
 from ramet_server.domain.paging import PageToken, check_page_size, query_fingerprint
+from ramet_server.domain.sharing import Alone
 from ramet_server.domain.text import check_label, check_text
 from session_service.rules import requests
 from session_service.rules.metadata import Metadata, check_metadata, check_tags
 from session_service.rules.outcomes import number_in, text_in
 from session_service.rules.ports import ContentUnit, Store, UnitOfWork
+from session_service.rules.reading import LIGHT_CHARACTERS, read_together
 from session_service.rules.session_queries import Place, SessionFilter, SessionOrder, SessionQuery
 from session_service.rules.slots import SlotWrite, write_slot_in
 from session_service.rules.spans import Span
@@ -83,6 +85,10 @@ class SessionRules:
         """Returns one session."""
         check_id(session_id, "session_id")
         return requests.found(self._store.read(call, lambda unit: unit.sessions.get(session_id)))
+
+    def get_together(self, calls: Sequence[Call], session_ids: Sequence[str]) -> list[Session | RametError | Alone]:
+        """Returns the session that each call asks for, or its error; those answered ALONE are for ``get``."""
+        return read_together(self._store, calls, session_ids, _read_light)
 
     def get_many(self, call: Call, session_ids: Sequence[str]) -> SessionBatch:
         """Returns many sessions in the order of the request."""
@@ -253,6 +259,10 @@ def _update_in(unit: ContentUnit, put: SessionPut, now: datetime) -> Session | N
         after = replace(after, version=before.version + 1, updated_at=now)
         unit.sessions.save(before, after)
     return after
+
+
+def _read_light(unit: UnitOfWork, session_ids: Collection[str]) -> Mapping[str, Session]:
+    return unit.sessions.get_many(session_ids, longest_metadata=LIGHT_CHARACTERS)
 
 
 def _outcome(session: Session) -> Outcome:

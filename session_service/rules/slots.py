@@ -1,20 +1,22 @@
 """Context slots: reading, writing, and the slots of many sessions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.clock import Clock
-from ramet_server.domain.errors import InvalidField, too_large
+from ramet_server.domain.errors import InvalidField, RametError, too_large
 from ramet_server.domain.idempotency import Mutation, Outcome, once
 from ramet_server.domain.ids import check_id
 from ramet_server.domain.limits import Limits
+from ramet_server.domain.sharing import Alone
 from ramet_server.domain.text import check_text
 from session_service.rules import requests
 from session_service.rules.outcomes import moment_in, number_in, packed_moment
 from session_service.rules.ports import ContentUnit, Store, UnitOfWork
+from session_service.rules.reading import LIGHT_CHARACTERS, read_together
 from session_service.rules.values import SessionSlots, Slot, SlotName
 
 MAX_BATCH_IDS = 10_000
@@ -55,6 +57,12 @@ class SlotRules:
         if found is None:
             raise requests.not_found()
         return found[name]
+
+    def get_together(
+        self, calls: Sequence[Call], session_ids: Sequence[str], name: SlotName
+    ) -> list[Slot | RametError | Alone]:
+        """Returns the slot that each call asks for, or its error; those answered ALONE are for ``get``."""
+        return read_together(self._store, calls, session_ids, partial(_read_light, name))
 
     def put(self, call: Call, mutation: Mutation, write: SlotWrite) -> Slot:
         """Writes or unsets a slot; returns it as written."""
@@ -123,6 +131,10 @@ def _sizes(session_ids: Sequence[str], names: Sequence[SlotName], unit: UnitOfWo
 
 def _read(session_ids: Sequence[str], names: Sequence[SlotName], unit: UnitOfWork) -> Mapping[str, SessionSlots]:
     return unit.slots.read_many(session_ids, names)
+
+
+def _read_light(name: SlotName, unit: UnitOfWork, session_ids: Collection[str]) -> Mapping[str, Slot]:
+    return unit.slots.read_light(session_ids, name, LIGHT_CHARACTERS)
 
 
 def check_slot_write(write: SlotWrite, limits: Limits) -> None:

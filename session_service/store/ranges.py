@@ -1,10 +1,10 @@
-"""Statements over many ranges of records, each built once.
+"""Statements over many ranges of records, or many ids, each built once.
 
 Building a statement of many terms takes far longer than running it. So its ranges are parameters, and
 there are statements for few different numbers of ranges only: what is too many is filled with empty ones.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import BindParameter, bindparam
@@ -34,6 +34,13 @@ def parameters(spans: Sequence[Span]) -> dict[str, Any]:
         span = spans[place] if place < len(spans) else Span("", 1, 0)
         values |= {f"origin{place}": span.origin, f"first{place}": span.first_seq, f"last{place}": span.last_seq}
     return values
+
+
+def padded(name: str, ids: Collection[str]) -> dict[str, Any]:
+    """Returns the ids as parameters ``name`` and a number, rounded; what is too many repeats the last id."""
+    values: dict[str, Any] = {f"{name}{place}": each for place, each in enumerate(ids)}
+    last = values[f"{name}{len(ids) - 1}"]
+    return values | {f"{name}{place}": last for place in range(len(ids), rounded(len(ids)))}
 
 
 def origin(place: int) -> BindParameter[str]:

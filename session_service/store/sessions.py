@@ -2,12 +2,24 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
@@ -18,6 +30,7 @@ from ramet_server.domain.errors import SessionExists
 from session_service.rules.session_queries import Examined, SessionQuery
 from session_service.rules.spans import Span
 from session_service.rules.values import DeletedSession, Session, Status, View
+from session_service.store import ranges
 from session_service.store.listing import examine
 
 HISTORY = "history"
@@ -64,7 +77,6 @@ _KEYS = and_(
 _GET = select(*COLUMNS.values()).where(_KEY)
 _LOCK = _GET.with_for_update()
 _SHARE = _GET.with_for_update(read=True)
-_GET_MANY = select(*COLUMNS.values()).where(_KEYS)
 _SAVE = update(session).where(_KEY)
 _DELETE = delete(session).where(_KEY)
 _STANDS = select(session.c.origin, session.c.head_seq, session.c.floor_seq).where(
@@ -74,20 +86,25 @@ _TAGS = select(session_tag.c.tag).where(session_tag.c.space_id == _IN_SPACE, ses
 _DELETE_TAGS = delete(session_tag).where(session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION)
 
 
-def _with_tags(dialect: str) -> Select[Any]:
-    """A session with its tags as one JSON text, so that both take one trip and are of one moment."""
-    gather = func.json_arrayagg if dialect == "mysql" else func.json_group_array
-    tags = select(gather(session_tag.c.tag)).where(
-        session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == _OF_SESSION
-    )
-    return select(*COLUMNS.values(), tags.scalar_subquery()).where(_KEY)
+@cache
+def _with_tags(count: int, bounded: bool) -> Prepared:
+    """So many sessions, each with its tags as one JSON text: both take one trip and are of one moment."""
 
+    def build(dialect: str) -> Select[Any]:
+        gather = func.json_arrayagg if dialect == "mysql" else func.json_group_array
+        tags = select(gather(session_tag.c.tag)).where(
+            session_tag.c.space_id == _IN_SPACE, session_tag.c.session_id == session.c.session_id
+        )
+        named = [bindparam(f"session{place}", type_=session.c.session_id.type) for place in range(count)]
+        query = select(*COLUMNS.values(), tags.scalar_subquery()).where(
+            session.c.space_id == _IN_SPACE, session.c.session_id.in_(named)
+        )
+        if bounded:
+            size = func.coalesce(func.length(session.c.metadata_json), literal_column("0"))
+            query = query.where(size <= bindparam("longest", type_=Integer()))
+        return query
 
-_WITH_TAGS = Prepared(_with_tags)
-_TAGS_OF_MANY = select(session_tag.c.session_id, session_tag.c.tag).where(
-    session_tag.c.space_id == _IN_SPACE,
-    session_tag.c.session_id.in_(bindparam("of_sessions", expanding=True, type_=session_tag.c.session_id.type)),
-)
+    return Prepared(build)
 
 
 @cache
@@ -155,21 +172,16 @@ class SqlSessions:
 
     def get(self, session_id: str) -> Session | None:
         """Returns the session with its tags."""
-        rows = _WITH_TAGS.all(self._connection, self._key(session_id))
-        return _session_with_tags(rows[0]) if rows else None
+        return self.get_many([session_id]).get(session_id)
 
-    def get_many(self, session_ids: Collection[str]) -> Mapping[str, Session]:
-        """Returns those that exist, with their tags."""
+    def get_many(self, session_ids: Collection[str], *, longest_metadata: int | None = None) -> Mapping[str, Session]:
+        """Returns those that exist, with their tags; those with longer metadata_json are left out."""
         if not session_ids:
             return {}
-        keys = {"in_space": self._space, "of_sessions": list(session_ids)}
-        rows = self._connection.execute(_GET_MANY, keys).all()
-        tags: dict[str, list[str]] = {}
-        for row in self._connection.execute(_TAGS_OF_MANY, keys):
-            tags.setdefault(row.session_id, []).append(row.tag)
-        return {
-            row.session_id: replace(_session(row), tags=tuple(sorted(tags.get(row.session_id, ())))) for row in rows
-        }
+        values = {"in_space": self._space, "longest": longest_metadata} | ranges.padded("session", session_ids)
+        statement = _with_tags(ranges.rounded(len(session_ids)), longest_metadata is not None)
+        found = map(_session_with_tags, statement.all(self._connection, values))
+        return {each.session_id: each for each in found}
 
     def metadata_size(self, session_ids: Collection[str]) -> int:
         """Returns the size of all their metadata_json together, in characters or bytes."""

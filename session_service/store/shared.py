@@ -253,9 +253,7 @@ def _reads(keys: Mapping[str, Sequence[str]], connection: Connection) -> list[Bo
     reads: list[Bound] = []
     for space, ids in keys.items():
         count = ranges.rounded(len(ids))
-        # What is too many is filled with an id that is there already.
-        values = {f"session{place}": ids[min(place, len(ids) - 1)] for place in range(count)}
-        values["in_space"] = space
+        values = ranges.padded("session", ids) | {"in_space": space}
         reads += [_lock(count).bind(connection, values), _tags(count).bind(connection, values)]
     return reads
 

@@ -5,11 +5,25 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Integer,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
-from ramet_server.database.prepared import Prepared
+from ramet_server.database.prepared import Prepared, Row
 from ramet_server.database.tables.session import context_slot, session
 from session_service.rules.values import UNWRITTEN, SessionSlots, Slot, SlotName
+from session_service.store import ranges
 
 # Built once and run with parameters: building takes longer than running.
 _IN_SPACE = bindparam("in_space", type_=context_slot.c.space_id.type)
@@ -29,52 +43,31 @@ _DELETE = delete(context_slot).where(context_slot.c.space_id == _IN_SPACE, conte
 
 
 @cache
-def _joined(column: str) -> Select[Any]:
-    """The sessions with their written slots, one row each; a session without any still has a row."""
-    content = context_slot.c.content
-    size = func.coalesce(func.length(content), 0).label("size")
-    return (
-        select(
-            session.c.session_id,
-            context_slot.c.slot,
-            context_slot.c.version,
-            context_slot.c.updated_at,
-            size if column == "size" else content,
-        )
+def _joined(sessions: int, slots: int, *, sizes: bool = False, bounded: bool = False) -> Prepared:
+    """So many sessions with their written slots, one row each; a session without any still has a row."""
+    length = func.coalesce(func.length(context_slot.c.content), literal_column("0"))
+    content = (length,) if sizes else (context_slot.c.content, context_slot.c.version, context_slot.c.updated_at)
+    query = (
+        select(session.c.session_id, context_slot.c.slot, *content)
         .select_from(session)
         .outerjoin(
             context_slot,
             and_(
                 context_slot.c.space_id == session.c.space_id,
                 context_slot.c.session_id == session.c.session_id,
-                context_slot.c.slot.in_(bindparam("named", expanding=True, type_=context_slot.c.slot.type)),
+                context_slot.c.slot.in_(_named("slot", slots, context_slot.c.slot)),
             ),
         )
         .where(
             session.c.space_id == _IN_SPACE,
-            session.c.session_id.in_(bindparam("of_sessions", expanding=True, type_=session.c.session_id.type)),
+            session.c.session_id.in_(_named("session", sessions, session.c.session_id)),
         )
     )
+    return Prepared(query.where(length <= bindparam("longest", type_=Integer())) if bounded else query)
 
 
-@cache
-def _of_one(count: int) -> Prepared:
-    """The slots of one session, of so many names: as ``_joined``, without what is known before."""
-    return Prepared(
-        select(context_slot.c.slot, context_slot.c.content, context_slot.c.version, context_slot.c.updated_at)
-        .select_from(session)
-        .outerjoin(
-            context_slot,
-            and_(
-                context_slot.c.space_id == session.c.space_id,
-                context_slot.c.session_id == session.c.session_id,
-                context_slot.c.slot.in_(
-                    [bindparam(f"named{place}", type_=context_slot.c.slot.type) for place in range(count)]
-                ),
-            ),
-        )
-        .where(session.c.space_id == _IN_SPACE, session.c.session_id == _OF_SESSION)
-    )
+def _named(name: str, count: int, column: ColumnElement[Any]) -> list[BindParameter[Any]]:
+    return [bindparam(f"{name}{place}", type_=column.type) for place in range(count)]
 
 
 class SqlSlots:
@@ -86,13 +79,8 @@ class SqlSlots:
 
     def read(self, session_id: str, names: Collection[SlotName]) -> Mapping[SlotName, Slot] | None:
         """Returns the slots, unwritten ones too; None where there is no session."""
-        values: dict[str, str] = {f"named{place}": name for place, name in enumerate(names)}
-        values |= {"in_space": self._space, "of_session": session_id}
-        rows = _of_one(len(names)).all(self._connection, values)
-        if not rows:
-            return None
-        written = {SlotName(slot): Slot(*found) for slot, *found in rows if slot is not None}
-        return {name: written.get(name, UNWRITTEN) for name in names}
+        found = self.read_many([session_id], names).get(session_id)
+        return None if found is None else found.slots
 
     def version(self, session_id: str, name: SlotName) -> int:
         """Returns the version of one slot of a session that exists."""
@@ -101,18 +89,26 @@ class SqlSlots:
     def sizes(self, session_ids: Sequence[str], names: Collection[SlotName]) -> Mapping[str, int]:
         """Returns the size of all content of each session that exists, in characters or bytes."""
         sizes: dict[str, int] = {}
-        for row in self._rows("size", session_ids, names):
-            sizes[row.session_id] = sizes.get(row.session_id, 0) + row.size
+        for session_id, _, size in self._rows(_joined(*_counts(session_ids, names), sizes=True), session_ids, names):
+            sizes[session_id] = sizes.get(session_id, 0) + size
         return sizes
 
-    def read_many(self, session_ids: Sequence[str], names: Collection[SlotName]) -> Mapping[str, SessionSlots]:
+    def read_many(self, session_ids: Collection[str], names: Collection[SlotName]) -> Mapping[str, SessionSlots]:
         """Returns the slots of those sessions that exist."""
         slots: dict[str, dict[SlotName, Slot]] = {}
-        for row in self._rows("content", session_ids, names):
-            written = slots.setdefault(row.session_id, {})
-            if row.slot is not None:
-                written[SlotName(row.slot)] = Slot(row.content, row.version, row.updated_at)
+        for session_id, name, *slot in self._rows(_joined(*_counts(session_ids, names)), session_ids, names):
+            written = slots.setdefault(session_id, {})
+            if name is not None:
+                written[SlotName(name)] = Slot(*slot)
         return {found: _filled(found, written, names) for found, written in slots.items()}
+
+    def read_light(self, session_ids: Collection[str], name: SlotName, longest: int) -> Mapping[str, Slot]:
+        """Returns one slot of each session that exists and whose slot is no longer than that."""
+        statement = _joined(*_counts(session_ids, (name,)), bounded=True)
+        return {
+            session_id: UNWRITTEN if written is None else Slot(*slot)
+            for session_id, written, *slot in self._rows(statement, session_ids, (name,), longest)
+        }
 
     def write(self, session_id: str, name: SlotName, slot: Slot) -> None:
         """Stores a slot of a locked session; its version says whether it is the first."""
@@ -132,12 +128,23 @@ class SqlSlots:
         """Removes all slots of a session."""
         self._connection.execute(_DELETE, {"in_space": self._space, "of_session": session_id})
 
-    def _rows(self, column: str, session_ids: Sequence[str], names: Collection[SlotName]) -> Sequence[Row[Any]]:
-        values = {"in_space": self._space, "of_sessions": list(session_ids), "named": sorted(names)}
-        return self._connection.execute(_joined(column), values).all()
+    def _rows(
+        self,
+        statement: Prepared,
+        session_ids: Collection[str],
+        names: Collection[SlotName],
+        longest: int | None = None,
+    ) -> Sequence[Row]:
+        values = {"in_space": self._space, "longest": longest}
+        values |= ranges.padded("session", session_ids) | ranges.padded("slot", names)
+        return statement.all(self._connection, values)
 
     def _key(self, session_id: str, name: SlotName) -> dict[str, Any]:
         return {"in_space": self._space, "of_session": session_id, "named": name}
+
+
+def _counts(session_ids: Collection[str], names: Collection[SlotName]) -> tuple[int, int]:
+    return ranges.rounded(len(session_ids)), ranges.rounded(len(names))
 
 
 def _filled(session_id: str, written: Mapping[SlotName, Slot], names: Collection[SlotName]) -> SessionSlots:

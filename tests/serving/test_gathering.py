@@ -10,6 +10,7 @@ import pytest
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import Draining, InvalidField, Overloaded
 from ramet_server.domain.sharing import ALONE
+from ramet_server.serving import gathering
 from ramet_server.serving.gathering import Gathered, Gatherer
 from ramet_server.serving.workers import Workers
 from tests.serving.echo_service import Gate
@@ -32,6 +33,7 @@ class _Desk:
     """Does words in groups: ``lane what``, where what may be wait, alone, alone-wait, bad or broken."""
 
     workers: Workers
+    ordered: bool = True
     gate: Gate = field(default_factory=Gate)
     alone_gate: Gate = field(default_factory=Gate)
     groups: list[list[str]] = field(default_factory=list)
@@ -39,7 +41,10 @@ class _Desk:
 
     def __post_init__(self) -> None:
         gathered = Gathered(
-            lane=lambda word: word.split()[0], read=self._read, run=self._run, write=lambda word: f"{word} together"
+            lane=(lambda word: word.split()[0]) if self.ordered else None,
+            read=self._read,
+            run=self._run,
+            write=lambda word: f"{word} together",
         )
         self.gatherer = Gatherer(_Words(), gathered, self._alone, self.workers)
 
@@ -181,3 +186,44 @@ async def test_calls_after_the_end_are_told_so(desk: _Desk) -> None:
     assert await asyncio.to_thread(desk.workers.close, 10)
     with pytest.raises(Draining):
         await desk.call("a word")
+
+
+@pytest.fixture
+def reading_desk() -> Iterator[_Desk]:
+    """A desk whose words have no order, with four threads."""
+    workers = Workers(4, 4)
+    desk = _Desk(workers, ordered=False)
+    yield desk
+    desk.gate.go.set()
+    desk.alone_gate.go.set()
+    assert workers.close(10)
+
+
+async def test_words_without_order_that_take_long_are_overtaken(reading_desk: _Desk) -> None:
+    slow = reading_desk.call("a wait")
+    await _at_work(reading_desk.gate)
+    assert await reading_desk.call("a word") == b"a word together"
+    reading_desk.gate.go.set()
+    assert await slow == b"a wait together"
+
+
+async def test_half_of_the_threads_are_never_overtaking(reading_desk: _Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "_LONG_S", 0)
+    slow = []
+    for name in "ab":
+        slow.append(reading_desk.call(f"{name} wait"))
+        await _at_work(reading_desk.gate)
+    # Each would go at once otherwise.
+    others = [reading_desk.call("c word"), reading_desk.call("d word")]
+    await asyncio.sleep(0)
+    reading_desk.gate.go.set()
+    assert len(await asyncio.gather(*slow, *others)) == 4
+    assert reading_desk.groups == [["a wait"], ["b wait"], ["c word", "d word"]]
+
+
+async def test_a_word_without_order_that_is_alone_holds_nobody_back(reading_desk: _Desk) -> None:
+    alone = reading_desk.call("a alone-wait")
+    await _at_work(reading_desk.alone_gate)
+    assert await reading_desk.call("a word") == b"a word together"
+    reading_desk.alone_gate.go.set()
+    assert await alone == b"a alone-wait alone"

@@ -116,7 +116,7 @@ class Stand:
     def __init__(self, backend: str, *, seconds: float = 3.0, profile: Path | None = None) -> None:
         """Takes the backend's name, see BACKENDS, and how long one measurement takes.
 
-        With ``profile`` each of Ramet's servers writes there, when it ends, what its last measurement's CPU time went into.
+        With ``profile`` each of Ramet's servers writes there, when it ends, what its CPU time went into.
         """
         self.backend = backend
         self.seconds = seconds

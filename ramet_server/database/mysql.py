@@ -38,6 +38,11 @@ _DEEPEST_RECURSION = 1_000_000
 _LONGEST_GATHERED = 1024 * 1024
 _LARGEST_NUMBER = 18_446_744_073_709_551_615
 
+_BEGIN_SNAPSHOT = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+)
+
 _SQL_MODE = (
     "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
     "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
@@ -175,8 +180,7 @@ class MySqlBackend:
 
     def begin_snapshot(self, connection: Connection) -> None:
         """Opens a transaction whose reads all see the state at this moment."""
-        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        on_driver(connection, (), lambda cursor: _in_one_trip(cursor, _BEGIN_SNAPSHOT))
 
     @contextmanager
     def schema_lock(self, connection: Connection, call: Call) -> Iterator[None]:

@@ -134,9 +134,8 @@ class Record(_Kept, _Texts):
         return count + sum(len(call.name) + len(call.arguments_json) for call in self.tool_calls)
 
 
-@dataclass(frozen=True, slots=True)
-class LightRecord:
-    """What tells tool-call groups apart, without the content."""
+class LightRecord(NamedTuple):
+    """What tells tool-call groups apart, without the content; a named tuple as ``Record`` is."""
 
     seq: int
     role: Role

@@ -1,10 +1,10 @@
 # Everything a developer or CI does with this tree. The steps themselves are in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test crash check lint types layers locks contracts fresh stubs lock tools clean
+.PHONY: help setup run demo test crash bench bench-quick check lint types layers locks contracts fresh stubs lock tools clean
 
 help: ## Tell what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: .venv/ready ## Make .venv with the locked packages and both distributions
 	@echo ".venv is ready."
@@ -23,6 +23,12 @@ test: setup ## Run the whole suite, preparing MariaDB, grpcurl and Node for it
 
 crash: setup ## Kill servers at steps of their work, and at random under load (CRASH_EVERY=1 for each step)
 	@CRASH_EVERY=$${CRASH_EVERY:-3} scripts/test -rP tests/crash/long_stepping.py tests/crash/long_storm.py
+
+bench: setup ## Measure everything beside its limits, in about an hour (OPTIONS=--help tells more)
+	@.venv/bin/python -m benchmarks --json bench.json --table bench.md $(OPTIONS)
+
+bench-quick: setup ## Measure calls over the wire beside their limits on MariaDB, in three minutes
+	@.venv/bin/python -m benchmarks --quick $(OPTIONS)
 
 check: lint types layers locks contracts fresh ## Run every check but the tests
 

@@ -1,38 +1,28 @@
-"""A client that keeps some calls in flight, in a process of its own.
+"""A client that keeps some calls in flight, in a process of its own: it reads one JSON object and prints one."""
 
-python -m benchmarks.calling ADDRESS METHOD KIND --in-flight 16 --seconds 3
-
-It sends messages that were made before, so that it costs little and the same whoever answers, and
-prints one JSON object; see ``Load``.
-"""
-
-import argparse
 import asyncio
 import json
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import count, cycle
+from typing import Any
 
 import grpc
 
-from ramet.session.v1 import session_pb2 as pb
-
-SESSIONS = 64
-"""How many sessions the calls go round."""
-
-RECORD = pb.Record(role=pb.ROLE_USER, content="x" * 500)
-"""What appends append."""
-
-LONG_SESSION = "long"
-"""The session with a history of 1,000 records."""
+from benchmarks.messages import Messages, text_field
 
 _SIZE = 64 << 20
-_OPTIONS = (("grpc.max_receive_message_length", _SIZE), ("grpc.max_send_message_length", _SIZE))
-
-Messages = Callable[[], bytes]
+_OPTIONS = (
+    ("grpc.max_receive_message_length", _SIZE),
+    ("grpc.max_send_message_length", _SIZE),
+    # Else all channels to one address share a connection, which one worker would serve.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -48,88 +38,60 @@ class Load:
     """All calls, those of the warm-up among them."""
 
 
-def session_ids() -> list[str]:
-    """Returns the ids of the sessions that calls go round."""
-    return [f"s{number}" for number in range(SESSIONS)]
-
-
-def _appends(records: int) -> Messages:
-    run = uuid.uuid4().hex[:8]
-    bodies = [
-        pb.AppendRecordsRequest(session_id=each, records=[RECORD] * records).SerializeToString()
-        for each in session_ids()
-    ]
-    number = 0
-
-    def make() -> bytes:
-        nonlocal number
-        number += 1
-        # Two messages in a row are read as one.
-        request_id = pb.AppendRecordsRequest(request_id=f"{run}-{number:023d}").SerializeToString()
-        return bodies[number % SESSIONS] + request_id
-
-    return make
-
-
-def _round(bodies: list[bytes]) -> Messages:
-    number = 0
-
-    def make() -> bytes:
-        nonlocal number
-        number += 1
-        return bodies[number % len(bodies)]
-
-    return make
-
-
-KINDS: dict[str, Callable[[], Messages]] = {
-    "append": lambda: _appends(1),
-    "append16": lambda: _appends(16),
-    "echo": lambda: _round([b"x" * 560]),
-    "slot": lambda: _round([pb.GetMemoryRequest(session_id=each).SerializeToString() for each in session_ids()]),
-    "session": lambda: _round([pb.GetSessionRequest(session_id=each).SerializeToString() for each in session_ids()]),
-    "history": lambda: _round([pb.ListRecordsRequest(session_id=LONG_SESSION, page_size=1000).SerializeToString()]),
-    "context": lambda: _round([pb.GetContextRequest(session_id=LONG_SESSION).SerializeToString()]),
-}
-"""The messages that can be sent."""
-
-
-def load(address: str, method: str, kind: str, in_flight: int, seconds: float) -> Load:
+def load(address: str, method: str, messages: Messages, in_flight: int, seconds: float, connections: int = 1) -> Load:
     """Runs a client in a process of its own and returns what it did; raises where a call failed."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "benchmarks.calling", address, method, kind),
-            *("--in-flight", str(in_flight), "--seconds", str(seconds)),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    asked = {
+        "address": address,
+        "method": method,
+        "messages": messages.to_json(),
+        "in_flight": in_flight,
+        "seconds": seconds,
+        "connections": connections,
+    }
+    return Load(**run_client("benchmarks.calling", asked))
+
+
+def run_client(module: str, asked: dict[str, Any]) -> Any:
+    """Runs a module that reads a JSON object and prints one; raises where it fails."""
+    command = [sys.executable, "-m", module]
+    done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"A client failed:\n{done.stderr}")
-    return Load(**json.loads(done.stdout))
+    return json.loads(done.stdout)
 
 
-async def _load(address: str, method: str, make: Messages, in_flight: int, seconds: float) -> Load:
+def _bodies(messages: Messages) -> Iterator[bytes]:
+    run = uuid.uuid4().hex[:8]
+    for number, body in zip(count(), cycle(messages.bodies)):
+        yield body + b"".join(text_field(field, f"{run}-{number:023d}") for field in messages.fresh)
+
+
+async def _load(
+    address: str, method: str, messages: Messages, in_flight: int, seconds: float, connections: int
+) -> Load:
     latencies: list[float] = []
+    bodies = _bodies(messages)
     stop = asyncio.Event()
-    async with grpc.aio.insecure_channel(address, options=_OPTIONS) as channel:
-        call = channel.unary_unary(method)
+    channels = [grpc.aio.insecure_channel(address, options=_OPTIONS) for _ in range(connections)]
 
-        async def keep_calling() -> None:
-            while not stop.is_set():
-                started = time.perf_counter()
-                await call(make(), timeout=60)
-                latencies.append(time.perf_counter() - started)
+    async def keep_calling(channel: "grpc.aio.Channel") -> None:
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(method)
+        while not stop.is_set():
+            body = next(bodies)
+            started = time.perf_counter()
+            await call(body, timeout=_TIMEOUT_S)
+            latencies.append(time.perf_counter() - started)
 
-        callers = [asyncio.create_task(keep_calling()) for _ in range(in_flight)]
-        await asyncio.sleep(min(1.0, seconds / 3))
-        before, started, cpu = len(latencies), time.perf_counter(), time.process_time()
-        await asyncio.sleep(seconds)
-        counted = sorted(latencies[before:])
-        elapsed, cpu = time.perf_counter() - started, time.process_time() - cpu
-        stop.set()
-        await asyncio.gather(*callers)
+    callers = [asyncio.create_task(keep_calling(channels[each % connections])) for each in range(in_flight)]
+    await asyncio.sleep(min(1.0, seconds / 3))
+    before, started, cpu = len(latencies), time.perf_counter(), time.process_time()
+    await asyncio.sleep(seconds)
+    counted = sorted(latencies[before:])
+    elapsed, cpu = time.perf_counter() - started, time.process_time() - cpu
+    stop.set()
+    await asyncio.gather(*callers)
+    for channel in channels:
+        await channel.close()
     if not counted:
         raise RuntimeError("No call was answered in time.")
     return Load(
@@ -143,15 +105,9 @@ async def _load(address: str, method: str, make: Messages, in_flight: int, secon
 
 def main() -> None:
     """Runs one client."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("address")
-    parser.add_argument("method")
-    parser.add_argument("kind", choices=KINDS)
-    parser.add_argument("--in-flight", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=3.0)
-    chosen = parser.parse_args()
-    told = _load(chosen.address, chosen.method, KINDS[chosen.kind](), chosen.in_flight, chosen.seconds)
-    print(json.dumps(asdict(asyncio.run(told))))
+    asked = json.load(sys.stdin)
+    asked["messages"] = Messages.from_json(asked["messages"])
+    print(json.dumps(asdict(asyncio.run(_load(**asked)))))
 
 
 if __name__ == "__main__":

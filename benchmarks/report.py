@@ -10,18 +10,25 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.comparing import Bar, Outcome, Spread
+from benchmarks.cases import Bar
+from benchmarks.comparing import Outcome, Spread
 
 _PACKAGES = ("grpcio", "protobuf", "SQLAlchemy", "PyMySQL")
 
+HEAD = (
+    "| Case | Side or ratio | Median | Spread | Bar | CPU us a call |",
+    "| --- | --- | --- | --- | --- | --- |",
+)
+"""The head of the table."""
 
-def machine(database: str) -> dict[str, Any]:
-    """Tells on what a run takes place; ``database`` is its name and version."""
+
+def machine(databases: Sequence[str]) -> dict[str, Any]:
+    """Tells on what a run takes place; ``databases`` are their names and versions."""
     return {
         "cores": len(os.sched_getaffinity(0)),
         "kernel": platform.release(),
-        "python": platform.python_version(),
-        "database": database,
+        "Python": platform.python_version(),
+        "databases": ", ".join(databases),
         **{name: version(name) for name in _PACKAGES},
     }
 
@@ -32,61 +39,76 @@ def number(value: float) -> str:
 
 
 def lines(outcome: Outcome) -> list[str]:
-    """Returns the lines of the table for one comparison."""
-    compared = outcome.comparison
+    """Returns the lines of the table for one case."""
+    case = outcome.case
     told = []
     for name, spread in outcome.values.items():
-        cpu = ", ".join(f"{user} {used:.0f}" for user, used in outcome.cpu_us[name].items())
-        bar = compared.bar if name == compared.sides[0].name else None
-        told.append(_line(compared.name, name, f"{number(spread.median)} {compared.unit}", _range(spread), bar, spread))
-        told[-1] += f" {cpu} |"
+        cpu = ", ".join(f"{user} {used:,.0f}" for user, used in outcome.cpu_us[name].items())
+        value = f"{number(spread.median)} {case.unit}"
+        told.append(_line(case.name, name, value, _range(spread), _judged(case.bar, spread), cpu))
     for ratio, spread in outcome.ratios:
         what = f"{ratio.over} / {ratio.under}"
-        told.append(_line(compared.name, what, f"**{spread.median:.2f}**", _range(spread), ratio.bar, spread) + " |")
+        value = f"**{spread.median:.2f}**"
+        told.append(_line(case.name, what, value, _range(spread), _judged(ratio.bar, spread), ""))
     return told
 
 
-def _line(name: str, what: str, value: str, spread: str, bar: Bar | None, values: Spread) -> str:
-    judged = "" if bar is None else f"{bar} {'reached' if bar.holds(values.median) else '**missed**'}"
-    return f"| {name} | {what} | {value} | {spread} | {judged} |"
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _judged(bar: Bar | None, spread: Spread) -> str:
+    return "" if bar is None else f"{bar} {'reached' if bar.holds(spread.median) else '**missed**'}"
 
 
 def _range(spread: Spread) -> str:
     return f"{number(spread.least)} to {number(spread.most)}"
 
 
-HEAD = (
-    "| Case | Side or ratio | Median | Spread | Bar | CPU us a call |",
-    "| --- | --- | --- | --- | --- | --- |",
-)
-"""The head of the table."""
+def count_bars(outcomes: Sequence[Outcome]) -> tuple[int, int]:
+    """Returns how many bars were reached, and how many there are."""
+    judged = [word for outcome in outcomes for line in lines(outcome) if (word := line.split(" | ")[4])]
+    return sum(word.endswith(" reached") for word in judged), len(judged)
 
 
-def write_json(path: Path, of: Mapping[str, Any], outcomes: Mapping[str, Sequence[Outcome]]) -> None:
-    """Writes all figures of a run, by backend."""
+def to_json(of: Mapping[str, Any], outcomes: Mapping[str, Sequence[Outcome]]) -> str:
+    """Returns all figures of a run, by backend."""
     told = {backend: [_entry(outcome) for outcome in several] for backend, several in outcomes.items()}
-    path.write_text(json.dumps({"machine": of, "results": told}, indent=2) + "\n")
+    return json.dumps({"run": of, "results": told}, indent=2) + "\n"
+
+
+def write(json_to: Path | None, table_to: Path | None, of: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+    """Writes the files that were asked for."""
+    if json_to is not None:
+        json_to.write_text(to_json(of, results))
+    if table_to is not None:
+        parts = [about(of)]
+        for backend, outcomes in results.items():
+            rows = [line for outcome in outcomes for line in lines(outcome)]
+            parts.append("\n".join((f"### {backend}", "", *HEAD, *rows)))
+        table_to.write_text("\n\n".join(parts) + "\n")
+
+
+def about(of: Mapping[str, Any]) -> str:
+    """Returns on what a run took place, in one line."""
+    return ", ".join(f"{name} {value}" for name, value in of.items())
 
 
 def _entry(outcome: Outcome) -> dict[str, Any]:
-    compared = outcome.comparison
+    case = outcome.case
+    sides = {
+        name: {**asdict(spread), "cpu_us": outcome.cpu_us[name], **_bar_entry(case.bar, spread)}
+        for name, spread in outcome.values.items()
+    }
     ratios = [
-        {
-            "ratio": f"{ratio.over} / {ratio.under}",
-            **asdict(spread),
-            **({} if ratio.bar is None else {"bar": str(ratio.bar), "reached": ratio.bar.holds(spread.median)}),
-        }
+        {"over": ratio.over, "under": ratio.under, **asdict(spread), **_bar_entry(ratio.bar, spread)}
         for ratio, spread in outcome.ratios
     ]
-    own = outcome.values[compared.sides[0].name].median
-    return {
-        "point": compared.point,
-        "case": compared.name,
-        "unit": compared.unit,
-        "sides": {name: {**asdict(spread), "cpu_us": outcome.cpu_us[name]} for name, spread in outcome.values.items()},
-        "ratios": ratios,
-        **({} if compared.bar is None else {"bar": str(compared.bar), "reached": compared.bar.holds(own)}),
-    }
+    return {"case": case.name, "unit": case.unit, "sides": sides, "ratios": ratios}
+
+
+def _bar_entry(bar: Bar | None, spread: Spread) -> dict[str, Any]:
+    return {} if bar is None else {"bar": str(bar), "reached": bar.holds(spread.median)}
 
 
 def note(text: str) -> None:

@@ -3,20 +3,25 @@
 import importlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
 import pymysql
 
-from benchmarks.comparing import Comparison, Sample, Side
+from benchmarks.comparing import Sample, Side
+from benchmarks.parts.asyncmy_rows import connect as connect_asyncmy
+from benchmarks.sides import Works
 from benchmarks.stand import Stand
 
 _TABLE = (
     "CREATE TABLE bare (session VARCHAR(64), seq BIGINT, role INT, content {text} NOT NULL, PRIMARY KEY (session, seq))"
 )
 _CONTENT = "x" * 500
+
+Step = Callable[[], None]
 
 
 class _Rows:
@@ -47,33 +52,39 @@ class _Rows:
         self._cursor.fetchall()
 
 
-def comparisons(stand: Stand, seconds: float) -> Iterator[Comparison]:
-    """Yields the loops, for each driver that is installed."""
-    drivers = {name: _Rows(*connected) for name, connected in _connections(stand).items()}
-    loops: dict[str, tuple[str, Callable[[_Rows], Callable[[], None]]]] = {
-        "insert of one row and commit": ("commits/s", lambda rows: lambda: rows.insert(1)),
-        "insert of 64 rows and commit": ("commits/s", lambda rows: lambda: rows.insert(64)),
-        "row by key": ("queries/s", lambda rows: rows.get),
-        "history of 1,000 rows": ("queries/s", lambda rows: rows.history),
+def works(stand: Stand) -> Works:
+    """Returns the loops, each for every driver that is installed."""
+
+    @cache
+    def drivers() -> Mapping[str, _Rows]:
+        return {name: _Rows(*connected) for name, connected in _connections(stand).items()}
+
+    def loop(step_of: Callable[[_Rows], Step]) -> Callable[[int], Sequence[Side]]:
+        return lambda _: [Side(name, _timed(step_of(rows), stand.seconds)) for name, rows in drivers().items()]
+
+    return {
+        "insert": loop(lambda rows: lambda: rows.insert(1)),
+        "insert64": loop(lambda rows: lambda: rows.insert(64)),
+        "by key": loop(lambda rows: rows.get),
+        "history": loop(lambda rows: rows.history),
     }
-    for name, (unit, loop) in loops.items():
-        sides = [Side(driver, _timed(loop(rows), seconds)) for driver, rows in drivers.items()]
-        yield Comparison(0, f"driver alone: {name}", unit, sides)
 
 
-def _timed(step: Callable[[], None], seconds: float) -> Callable[[], Sample]:
+def _timed(step: Step, seconds: float) -> Callable[[], Sample]:
     def measure() -> Sample:
         step()
         count, started = 0, time.perf_counter()
+        cpu = time.process_time()
         while (elapsed := time.perf_counter() - started) < seconds:
             step()
             count += 1
-        return Sample(count / elapsed)
+        return Sample(count / elapsed, {"client": (time.process_time() - cpu) / count * 1e6})
 
     return measure
 
 
 def _connections(stand: Stand) -> dict[str, tuple[Any, str, str]]:
+    """Returns by name a connection, how a parameter is written, and the type of a long text."""
     url = stand.new_database()
     if stand.backend == "sqlite":
         connection = sqlite3.connect(url.removeprefix("sqlite:///"))
@@ -81,9 +92,11 @@ def _connections(stand: Stand) -> dict[str, tuple[Any, str, str]]:
         connection.execute("PRAGMA synchronous = FULL")
         return {"sqlite3": (connection, "?", "TEXT")}
     found = {"PyMySQL": (_connect(pymysql, url), "%s", "LONGTEXT")}
-    # Its C code decodes rows several times faster, and needs a compiler to be installed.
+    # Those with C code decode rows several times faster, and need a compiler, or a wheel, to be installed.
     with suppress(ImportError):
         found["mysqlclient"] = (_connect(importlib.import_module("MySQLdb"), stand.new_database()), "%s", "LONGTEXT")
+    with suppress(ImportError):
+        found["asyncmy"] = (connect_asyncmy(stand.new_database()), "%s", "LONGTEXT")
     return found
 
 

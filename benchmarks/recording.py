@@ -1,0 +1,68 @@
+"""An agent that records itself, in a process of its own; it reads one JSON object and prints one.
+
+What it prints is how long a call of the recorder takes at the median, in microseconds, by kind. A step
+comes each few milliseconds, as from an agent that does little else: the recorder's own thread is at
+work beside it, and nothing is dropped.
+"""
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from itertools import pairwise
+
+from ramet.recorder import AgentLoggingHook, Recorder, Usage, record_tool
+
+_PAUSE_S = 0.002
+_WARM_UP = 50
+_STEPS_OF_A_DIAGNOSIS = 100
+
+_MESSAGES = [
+    {"role": "system", "content": "You help with incidents. " * 20},
+    {"role": "user", "content": "Why is the queue so long? " * 8},
+    {"role": "assistant", "content": "Let me look at the deploys. " * 8},
+]
+_ANSWER = "The queue grew after the deploy of three hours ago. " * 10
+
+
+@record_tool
+def _search(query: str) -> str:
+    return query
+
+
+def _bare(query: str) -> str:
+    return query
+
+
+def measure(address: str, seconds: float) -> dict[str, float]:
+    """Records steps for some seconds; returns the median time of each kind of call in microseconds."""
+    took: dict[str, list[int]] = {"before_model": [], "after_model": [], "tool": []}
+    hook = AgentLoggingHook("planner", model="a-model", provider="a-provider")
+    usage = Usage(input_tokens=1200, output_tokens=80)
+    until = time.monotonic() + seconds
+    with tempfile.TemporaryDirectory() as spool, Recorder(address, spool=spool) as recorder:
+        while time.monotonic() < until:
+            with recorder.diagnosis("Why is the queue so long?", agent_flow="CHAT"):
+                for _ in range(_STEPS_OF_A_DIAGNOSIS):
+                    times = [time.perf_counter_ns()]
+                    hook.before_model(_MESSAGES)
+                    times.append(time.perf_counter_ns())
+                    _search("deploys")
+                    times.append(time.perf_counter_ns())
+                    _bare("deploys")
+                    times.append(time.perf_counter_ns())
+                    hook.after_model(_ANSWER, usage=usage)
+                    times.append(time.perf_counter_ns())
+                    before, tool, bare, after = (end - begin for begin, end in pairwise(times))
+                    took["before_model"].append(before)
+                    took["tool"].append(tool - bare)
+                    took["after_model"].append(after)
+                    time.sleep(_PAUSE_S)
+        if dropped := recorder.report().dropped:
+            raise RuntimeError(f"{dropped} events were dropped.")
+    return {kind: statistics.median(several[_WARM_UP:]) / 1000 for kind, several in took.items()}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(**json.load(sys.stdin))))

@@ -31,9 +31,13 @@ def _moment(value: datetime) -> str:
     return f"'{value}'"
 
 
+def _flag(value: bool) -> str:
+    return "1" if value else "0"
+
+
 def _null(_: None) -> str:
     return "NULL"
 
 
-_KNOWN: dict[type, Callable[[Any], str]] = {str: _text, int: str, NoneType: _null, datetime: _moment}
+_KNOWN: dict[type, Callable[[Any], str]] = {str: _text, int: str, bool: _flag, NoneType: _null, datetime: _moment}
 """By the very type: what else there is, such as a word of a closed list, goes by the driver."""

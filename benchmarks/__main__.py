@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import signal
+import sys
 import time
 import traceback
 from collections.abc import Sequence
@@ -23,6 +25,8 @@ def main() -> int:
     A bar that is missed is told, and is no error; the exit code is 1 where something could not be measured.
     """
     chosen = _arguments()
+    # Whoever ends the run ends its servers, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     cases = [case for case in CASES if chosen.case in case.name and (case.quick or not chosen.quick)]
     backends = chosen.backend or (["mariadb"] if chosen.quick else list(BACKENDS))
     run = Run(

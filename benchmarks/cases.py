@@ -94,6 +94,12 @@ def _listing(name: str, work: str) -> Case:
     return _grown(f"list 50 sessions {name}", "listing", work, "of 100,000", "of 1,000", 1.5)
 
 
+def _steps(work: str, streams: int, bar: Bar | None = None) -> Case:
+    ratios = (Ratio("Ramet", "bare steps", bar),)
+    name = f"telemetry steps, {work}, streams: {streams}"
+    return Case(name, "steps", work, streams, unit="steps/s", ratios=ratios, backends=("mariadb",) if bar else BOTH)
+
+
 def _recorder(name: str, work: str) -> Case:
     return Case(f"recorder: {name}", "recorder", work, unit="us a call", bar=at_most(20), backends=("mariadb",))
 
@@ -149,6 +155,9 @@ CASES = (
     _grown("whole tree, peak memory of the server", "listing", "tree memory", "of 100,000", "of 10,000", 1.5, "MB"),
     _grown("decision chain by steps stored", "answers", "chain", "1,000,000 steps", "10,000 steps", 1.5),
     _grown("hourly measure of a day by steps stored", "answers", "hourly", "1,000,000 steps", "10,000 steps", 1.5),
+    _steps("32 a message", 1, at_least(0.25)),
+    _steps("32 a message", 4),
+    _steps("1 a message", 1),
     _recorder("before_model", "before_model"),
     _recorder("after_model", "after_model"),
     _recorder("a recorded tool", "tool"),

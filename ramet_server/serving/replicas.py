@@ -20,13 +20,12 @@ from ramet_server.serving.stop_signals import stop_signals
 NOW = b"now"
 """The line that tells a worker to end at once."""
 
-_FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 _SOUND_S = 60.0
 """A worker that lived so long is replaced as if it were the first that died."""
 
 _FAILED_STARTS = 3
-"""After so many in a row, where no other worker serves, the whole ends: whoever runs it must know."""
+"""After so many of one worker in a row, while no worker serves, the whole ends: whoever runs it must know."""
 
 _LATE_S = 20.0
 """What a drain may take beyond its lame duck and its grace."""
@@ -56,15 +55,20 @@ def told_refusal(text: str) -> str:
 class Replicas:
     """The workers of one address, used from one event loop."""
 
-    def __init__(self, command: Callable[[int], Sequence[str]], settings: Settings, address: str) -> None:
-        """Takes what runs the worker of a number, from 1 on, and the address that is held for them all."""
+    def __init__(
+        self, command: Callable[[int], Sequence[str]], settings: Settings, address: str, *, pause_s: float = 0.5
+    ) -> None:
+        """Takes what runs the worker of a number, from 1 on, and the address that is held for them all.
+
+        ``pause_s`` is the time before a worker that died is replaced; it doubles where that one dies soon, too.
+        """
         self._command = command
         self._settings = settings
         self._first_line = json.dumps(asdict(replace(settings, listen=address))).encode() + b"\n"
         self._workers = {number: _Worker() for number in range(1, settings.workers + 1)}
+        self._pause_s = pause_s
         self._all_serve = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._failed_starts = 0
         self._cut = False
         self._ended_badly: list[str] = []
 
@@ -115,16 +119,17 @@ class Replicas:
 
     async def _keep(self, number: int) -> None:
         """Has one worker run, by one process after the other, until the whole stops."""
-        pause = _FIRST_PAUSE_S
+        pause, failed = self._pause_s, 0
         while not self._stopping.is_set():
             worker = self._workers[number] = _Worker()
             started = time.monotonic()
             await self._live(number, worker)
             if self._stopping.is_set():
                 return
-            self._judge(number, worker)
+            failed = 0 if worker.announcement or self._anyone_serves() else failed + 1
+            self._judge(number, worker, failed)
             if time.monotonic() - started > _SOUND_S:
-                pause = _FIRST_PAUSE_S
+                pause = self._pause_s
             told = fields(worker=number, pid=worker.pid, end=worker.end, reason=worker.refusal, pause_s=pause)
             _log.error("A worker ended, and another is started", extra=told)
             with contextlib.suppress(TimeoutError):
@@ -137,25 +142,23 @@ class Replicas:
             _log.info("A worker was started", extra=fields(worker=number, pid=worker.pid))
         if self._stopping.is_set():
             worker.drain()
-        if await worker.takes_calls():
-            self._failed_starts = 0
-            if all(each.serving for each in self._workers.values()):
-                self._all_serve.set()
+        if await worker.takes_calls() and all(each.serving for each in self._workers.values()):
+            self._all_serve.set()
         served = worker.serving
         await worker.ended()
         if served and worker.end != _WELL and self._stopping.is_set() and not self._cut:
             self._ended_badly.append(f"Worker {number} ended by {worker.end} while it drained.")
 
-    def _judge(self, number: int, worker: "_Worker") -> None:
+    def _judge(self, number: int, worker: "_Worker", failed: int) -> None:
         """Raises ReplicasFailed where the end of a worker is the end of all."""
         why = worker.refusal or f"Worker {number} ended by {worker.end} before it could serve."
         if not self._all_serve.is_set():
             raise ReplicasFailed(why)
-        if worker.announcement:
-            return
-        self._failed_starts += 1
-        if self._failed_starts >= _FAILED_STARTS and not any(each.serving for each in self._workers.values()):
+        if failed >= _FAILED_STARTS:
             raise ReplicasFailed(f"No worker is left, and none can be started. {why}")
+
+    def _anyone_serves(self) -> bool:
+        return any(each.serving for each in self._workers.values())
 
 
 class _Worker:

@@ -12,7 +12,7 @@ from session_service.rules.history import History
 from session_service.rules.ports import ContentUnit
 from session_service.rules.record_checks import check_records
 from session_service.rules.tool_groups import Tracker
-from session_service.rules.values import LightRecord, NewRecord, Record, Session, SlotName
+from session_service.rules.values import LightRecord, NewRecord, Record, Role, Session, SlotName
 
 MAX_TURN_DELTA = 1000
 
@@ -64,7 +64,7 @@ def append_in(unit: ContentUnit, append: Append, sizes: Sequence[int], now: date
         turn_count=before.turn_count + append.turn_delta,
         max_record_bytes=max(before.max_record_bytes, *sizes),
         last_active_at=max(now, before.last_active_at),
-        open_groups=follow(unit, before, map(light, records)),
+        open_groups=_open_groups(unit, before, records),
     )
     unit.sessions.save(before, after)
     consumed, insight_version = _consume_insight(unit, append, now)
@@ -92,6 +92,13 @@ def numbered(new: Sequence[NewRecord], sizes: Sequence[int], first_seq: int, now
         )
         for seq, (each, size) in enumerate(zip(new, sizes, strict=True), start=first_seq)
     ]
+
+
+def _open_groups(unit: ContentUnit, before: Session, records: Sequence[Record]) -> str | None:
+    if before.open_groups is None and not any(record.tool_calls or record.role is Role.TOOL for record in records):
+        # Plain words open no group and end none. To follow them was two fifths of what this takes for 16 records.
+        return None
+    return follow(unit, before, map(light, records))
 
 
 def light(record: Record) -> LightRecord:

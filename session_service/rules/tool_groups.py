@@ -58,6 +58,8 @@ class Tracker:
             self._open.append(_Open([record.seq], list(record.call_ids)))
             return []
         if record.role is not Role.TOOL:
+            if not self._open:
+                return []
             ended = self.pending()
             self._open.clear()
             return ended

@@ -121,9 +121,18 @@ class _Handlers(grpc.GenericRpcHandler):
             for part in answer.answers if isinstance(answer, Streams) else (answer,):
                 yield await self._script.give(part, context)
 
-        make = grpc.unary_stream_rpc_method_handler if method.server_streaming else grpc.unary_unary_rpc_method_handler
+        async def exchange(requests: AsyncIterator[Message], context: Any) -> AsyncIterator[Message]:
+            async for request in requests:
+                yield await self._script.give(self._script.next_answer(name, request, context), context)
+
+        kinds: dict[tuple[bool, bool], tuple[Any, Any]] = {
+            (False, False): (grpc.unary_unary_rpc_method_handler, unary),
+            (False, True): (grpc.unary_stream_rpc_method_handler, stream),
+            (True, True): (grpc.stream_stream_rpc_method_handler, exchange),
+        }
+        make, handle = kinds[method.client_streaming, method.server_streaming]
         return make(
-            stream if method.server_streaming else unary,
+            handle,
             request_deserializer=GetMessageClass(method.input_type).FromString,
             response_serializer=lambda message: message.SerializeToString(),
         )

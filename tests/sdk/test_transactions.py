@@ -5,11 +5,14 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 
+import grpc
 import pytest
 import pytest_asyncio
 
 import ramet
+from ramet.session.v1 import session_pb2
 from tests.harness.muffle import Muffle
+from tests.sdk.scripted import Fails, scripted
 
 
 @pytest_asyncio.fixture
@@ -255,6 +258,18 @@ async def test_a_request_id_makes_a_whole_run_safe_to_repeat(client: ramet.Clien
     with pytest.raises(ramet.AlreadyCommitted):
         await client.sessions.run_in_transaction(append, request_id="order-17")
     assert await texts(client, session_id) == ["once"]
+
+
+async def test_a_connection_lost_at_the_begin_is_made_anew() -> None:
+    # The client's own gRPC tells so where a stream breaks while a message goes out.
+    broken = Fails(grpc.StatusCode.INTERNAL)
+    begun = session_pb2.TransactResponse(begun=session_pb2.TransactBegun(transaction_id="t"))
+    committed = session_pb2.TransactResponse(committed=session_pb2.TransactCommitted(transaction_id="t"))
+    async with scripted(Transact=[broken, begun, committed]) as script, ramet.connect(script.address) as client:
+        async with client.sessions.transaction():
+            pass
+        steps = [request.WhichOneof("step") for request in script.heard("Transact")]
+    assert steps == ["begin", "begin", "commit"]
 
 
 async def test_no_server_is_told_soon_enough() -> None:

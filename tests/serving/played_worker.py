@@ -22,6 +22,8 @@ def main() -> None:
     if words[0] == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if words[0] == "refuse":
+        with (folder / "refused").open("a") as refused:
+            refused.write(f"{number}\n")
         print(told_refusal("No such database."), flush=True)
         sys.exit(1)
     signal.signal(signal.SIGTERM, signal.SIG_IGN if words[0] == "deaf" else lambda *_: sys.exit(code))

@@ -23,6 +23,7 @@ class Play:
             lambda number: [sys.executable, "-m", "tests.serving.played_worker", str(folder), str(number)],
             Settings(workers=2, lame_duck_seconds=0, grace_seconds=0),
             "127.0.0.1:1",
+            pause_s=0.01,
         )
 
     def act(self, words: str) -> None:
@@ -42,17 +43,22 @@ class Play:
             with pytest.raises(ProcessLookupError):
                 os.kill(pid, 0)
 
-    async def run(self, *signals: int, words: str = "") -> None:
-        """Runs the parent; once the workers serve, the signals come, or the workers are killed and play on by words."""
+    def refused(self) -> int:
+        """How often a worker refused to start."""
+        path = self._folder / "refused"
+        return path.read_text().count("\n") if path.exists() else 0
+
+    async def run(self, *signals: int, kill: int = 0) -> None:
+        """Runs the parent; once the workers serve, signals come, or so many are killed and cannot be replaced."""
 
         def announce(text: str) -> None:
             self.announced.append(text)
             for number in signals:
                 os.kill(os.getpid(), number)
-            if words:
-                self.act(words)
-                for pid in self.pids():
-                    os.kill(pid, signal.SIGKILL)
+            if kill:
+                self.act("refuse")
+            for pid in self.pids()[:kill]:
+                os.kill(pid, signal.SIGKILL)
 
         await self.replicas.run(announce)
 
@@ -107,6 +113,15 @@ async def test_worker_that_cannot_begin_ends_the_whole(play: Play, words: str, t
 
 async def test_workers_that_cannot_be_replaced_end_the_whole(play: Play) -> None:
     with pytest.raises(ReplicasFailed, match=r"^No worker is left, and none can be started\. No such database\.$"):
-        await play.run(words="refuse")
+        await play.run(kill=2)
     assert play.announced == ["Listening 1"]
+    play.assert_gone()
+
+
+async def test_whole_goes_on_while_one_worker_serves(play: Play) -> None:
+    run = asyncio.create_task(play.run(kill=1))
+    await asyncio.to_thread(wait_until, lambda: play.refused() > 4, "a worker is tried again and again")
+    assert not run.done()
+    os.kill(os.getpid(), signal.SIGTERM)
+    await run
     play.assert_gone()

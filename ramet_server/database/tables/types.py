@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import CHAR, BigInteger, DateTime, Dialect, MetaData, String, Text, text
@@ -136,6 +137,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         return None if value is None else value.replace(tzinfo=UTC)
 
 
+@lru_cache(maxsize=256)
 def _in_utc(value: datetime | None) -> datetime | None:
     if value is None:
         return None

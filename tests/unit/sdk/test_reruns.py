@@ -36,6 +36,15 @@ def test_the_servers_own_pause_is_kept() -> None:
     assert reruns.pause_after(error(Unavailable, "DRAINING", 1.0)) >= 0.5
 
 
+def test_a_server_that_stays_away_ends_the_runs_however_many_are_left() -> None:
+    reruns: Reruns[int] = Reruns(1000, None, patience_s=0)
+    assert reruns.pause_after(LOST) > 0
+    with pytest.raises(Unavailable):
+        reruns.pause_after(LOST, begun=False)
+    patient: Reruns[int] = Reruns(1000, None)
+    assert patient.pause_after(LOST, begun=False) > 0
+
+
 @pytest.mark.parametrize("final", [error(Aborted, "STALE_HEAD"), error(Aborted, "TRANSACTION_EXPIRED"), REUSED])
 def test_what_no_run_can_help_is_raised(final: RametError) -> None:
     reruns: Reruns[int] = Reruns(10, None)

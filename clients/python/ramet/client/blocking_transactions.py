@@ -38,7 +38,7 @@ class BlockingTransaction:
     @property
     def transaction_id(self) -> str:
         """The id that the server gave it when it began: each has its own, also of those with one request id."""
-        return self._begun().transaction_id
+        return "" if self._made is None else self._made.transaction_id
 
     @property
     def outcome_unknown(self) -> bool:
@@ -97,7 +97,7 @@ def run_blocking(
             if transaction.outcome_unknown:
                 reruns.lost(transaction.transaction_id, value)
             try:
-                pause_s = reruns.pause_after(error)
+                pause_s = reruns.pause_after(error, begun=bool(transaction.transaction_id))
             except Found as found:
                 return cast(T, found.value)
         else:

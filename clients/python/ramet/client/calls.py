@@ -186,10 +186,15 @@ class _Attempts:
             code, message = grpc.StatusCode.CANCELLED, "The client was closed during the call."
             raise Cancelled(message, code=code, method=self._method, request_id=self._request_id)
 
-    async def pause_or_raise(self, failure: grpc.aio.AioRpcError, *, lasting: bool = False) -> None:
-        """Waits for the next attempt; a ``lasting`` call makes as many as there is time for, and waits for a server."""
+    async def pause_or_raise(
+        self, failure: grpc.aio.AioRpcError, error: RametError | None = None, *, lasting: bool = False
+    ) -> None:
+        """Waits for the next attempt; a ``lasting`` call makes as many as there is time for, and waits for a server.
+
+        ``error`` is what the failure means where its status alone does not tell.
+        """
         self._made += 1
-        error = self.typed(failure)
+        error = error or self.typed(failure)
         # A server that ends cancels what just arrived; a call that is cancelled from here does not come this way.
         may_help = isinstance(error, Cancelled) or error.reason in ("OVERLOADED", "WRITE_CONFLICT")
         may_help = may_help or (lasting and isinstance(error, Unavailable))

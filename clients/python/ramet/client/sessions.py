@@ -209,8 +209,9 @@ class SessionStorageClient(ContentMethods):
 
         Where others came between, the function runs again, over what is there then: at most ``attempts`` times in all,
         with a pause in between; so it should do nothing but what it does with its transaction. Where the reply to a
-        commit was lost, that commit is found, and the function's effects take place once. Given a ``request_id`` that
-        was committed before, by an earlier call, the function does not run: AlreadyCommitted is raised.
+        commit was lost, that commit is found, and the function's effects take place once. Where no server is found for
+        a minute, Unavailable is raised, however many attempts are left. Given a ``request_id`` that was committed
+        before, by an earlier call, the function does not run: AlreadyCommitted is raised.
         """
         reruns: Reruns[_T] = Reruns(attempts, request_id)
         while True:
@@ -222,7 +223,7 @@ class SessionStorageClient(ContentMethods):
                 if transaction.outcome_unknown:
                     reruns.lost(transaction.transaction_id, value)
                 try:
-                    pause_s = reruns.pause_after(error)
+                    pause_s = reruns.pause_after(error, begun=bool(transaction.transaction_id))
                 except Found as found:
                     return cast(_T, found.value)
             else:

@@ -51,7 +51,7 @@ class Steps:
             try:
                 return (await self._exchange(self._call, request, attempts.remaining_s())).begun
             except grpc.aio.AioRpcError as failure:
-                await attempts.pause_or_raise(failure, lasting=True)
+                await attempts.pause_or_raise(failure, _told(attempts.typed(failure)), lasting=True)
             except TimeoutError:
                 raise attempts.late() from None
 

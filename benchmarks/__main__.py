@@ -13,7 +13,7 @@ from benchmarks.cases import CASES, Case
 from benchmarks.comparing import Outcome, compare
 from benchmarks.stand import BACKENDS, Stand
 
-_QUICK_SECONDS, _SECONDS = 1.0, 3.0
+_QUICK_SECONDS, _SECONDS = 1.0, 2.0
 _QUICK_ROUNDS, _ROUNDS = 3, 5
 
 

@@ -100,8 +100,8 @@ def _steps(work: str, streams: int, bar: Bar | None = None) -> Case:
     return Case(name, "steps", work, streams, unit="steps/s", ratios=ratios, backends=("mariadb",) if bar else BOTH)
 
 
-def _recorder(name: str, work: str) -> Case:
-    return Case(f"recorder: {name}", "recorder", work, unit="us a call", bar=at_most(20), backends=("mariadb",))
+def _recorder(name: str, work: str, bar: Bar | None) -> Case:
+    return Case(f"recorder: {name}", "recorder", work, unit="us a call", bar=bar, backends=("mariadb",))
 
 
 def _workers(name: str, work: str) -> Case:
@@ -158,9 +158,10 @@ CASES = (
     _steps("32 a message", 1, at_least(0.25)),
     _steps("32 a message", 4),
     _steps("1 a message", 1),
-    _recorder("before_model", "before_model"),
-    _recorder("after_model", "after_model"),
-    _recorder("a recorded tool", "tool"),
+    _recorder("before_model", "before_model", at_most(20)),
+    _recorder("before_model, after a pause", "first", None),
+    _recorder("after_model", "after_model", at_most(20)),
+    _recorder("a recorded tool", "tool", at_most(20)),
     _once("1,000 idle watchers and 1,000 idle streams: memory", "idle", "memory", "MB more", at_most(60)),
     _once("1,000 idle watchers and 1,000 idle streams: threads", "idle", "threads", "threads more", at_most(0)),
     _once("a million records streamed through: what stays", "idle", "streamed", "MB more", at_most(5)),

@@ -1,7 +1,8 @@
-"""Large amounts of data, written straight to a database with the product's own tables.
+"""Large amounts of data, written straight to a MariaDB database with the product's own tables.
 
-That is quicker than an import, which takes and checks one session after the other. What is written is
-what the services would have written: ``ramet-server verify`` finds nothing in it.
+That is quicker than an import, which takes and checks one session after the other: some rows are written
+from here, and the database copies them with other ids and earlier times. What is written is what the
+services would have written: ``ramet-server verify`` finds nothing in it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any
 from google.protobuf.timestamp_pb2 import Timestamp
 from sqlalchemy import Engine, Table, insert
 
+from benchmarks.copies import Copies
 from ramet_server.database.engine import open_engine
 from ramet_server.database.tables.session import OPEN_END, context_slot, history_span, session, session_tag
 from ramet_server.database.tables.shared import space
@@ -27,40 +29,57 @@ STEPS_OF_DIAGNOSIS = 10
 MINUTES_BETWEEN_DIAGNOSES = 5
 """A longer past holds more of them, not a busier one."""
 
+_BASE, _BASE_STEPS = 1000, 10_000
+"""How much is written from here."""
+
 _CHILDREN = 10
 _AT_ONCE = 2000
 
 
 def put_sessions(url: str, count: int, now: datetime) -> None:
-    """Makes sessions without records, a second apart, with tags and slots, and a node for each in one tree."""
-    ids = [f"session-{number:06d}" for number in range(count)]
+    """Makes so many thousands of sessions without records, a second apart, with tags, slots and a node for each.
+
+    A thousand nodes make a tree.
+    """
+    ids = [f"session-{number:06d}" for number in range(_BASE)]
     origins = [new_origin() for _ in ids]
-    made = [now - timedelta(seconds=count - number) for number in range(count)]
+    made = [now - timedelta(seconds=_BASE - number) for number in range(_BASE)]
+    copies = Copies(count // _BASE, timedelta(seconds=_BASE))
     engine, _ = open_engine(url)
-    places = range(count)
-    _insert(engine, space, ({"space_id": SPACE, "root_count": 1, "created_at": now} for _ in range(1)))
+    places = range(_BASE)
+    slots = ("memory", "insight")
+    _insert(engine, space, [{"space_id": SPACE, "root_count": copies.times, "created_at": now}])
     _insert(engine, history_span, (_span(origins[each]) for each in places))
     _insert(engine, session_tag, (_tag(ids[each], tag) for each in places for tag in _tags(each)))
-    slots = ("memory", "insight")
     _insert(engine, context_slot, (_slot(ids[each], slot, made[each]) for each in places for slot in slots))
     _insert(engine, topology_node, _nodes(ids, made))
     _insert(engine, session, (_session(ids[each], origins[each], each, made[each]) for each in places))
+    for table in (history_span, session_tag, context_slot, topology_node, session):
+        copies.make(engine, table)
     engine.dispose()
 
 
 def put_diagnoses(url: str, steps: int, now: datetime) -> list[str]:
-    """Makes diagnoses that ended one after the other until now; returns their ids, the oldest first."""
-    count = steps // STEPS_OF_DIAGNOSIS
+    """Makes so many ten thousands of steps, of diagnoses that ended one after the other until now.
+
+    Returns the ids of some, from all over their time.
+    """
+    count = _BASE_STEPS // STEPS_OF_DIAGNOSIS
     ids = [f"diagnosis-{number:06d}" for number in range(count)]
     ends = [now - timedelta(minutes=MINUTES_BETWEEN_DIAGNOSES) * (count - number) for number in range(count)]
+    copies = Copies(steps // _BASE_STEPS, timedelta(minutes=MINUTES_BETWEEN_DIAGNOSES) * count)
     engine, _ = open_engine(url)
     row_ids = RowIds()
     pairs = list(zip(ids, ends, strict=True))
-    _insert(engine, agent_step, (step for each, end in pairs for step in _steps(row_ids, each, end)))
-    _insert(engine, tool_invocation, (tool for each, end in pairs for tool in _tools(row_ids, each, end)))
+    steps_of = {each: list(_steps(row_ids, each, end)) for each, end in pairs}
+    _insert(engine, agent_step, (step for several in steps_of.values() for step in several))
+    tools = (_tool(row_ids, step) for several in steps_of.values() for step in several if step["has_tool_call"])
+    _insert(engine, tool_invocation, tools)
     _insert(engine, diagnosis_session, (_diagnosis(row_ids, each, end) for each, end in pairs))
+    for table in (agent_step, tool_invocation, diagnosis_session):
+        copies.make(engine, table)
     engine.dispose()
-    return ids
+    return [copies.name(number, each) for number in range(copies.times) for each in ids[:: copies.times]]
 
 
 def _insert(engine: Engine, table: Table, rows: Iterable[Row]) -> None:
@@ -171,23 +190,22 @@ def _steps(row_ids: RowIds, session_id: str, end: datetime) -> Iterator[Row]:
         }
 
 
-def _tools(row_ids: RowIds, session_id: str, end: datetime) -> Iterator[Row]:
-    for index in range(0, STEPS_OF_DIAGNOSIS, 2):
-        ended = end - timedelta(seconds=STEPS_OF_DIAGNOSIS - 1 - index)
-        yield {
-            "id": row_ids.take(ended),
-            "space_id": SPACE,
-            "session_id": session_id,
-            "invocation_key": f"tool-{index}",
-            "step_key": f"step-{index}",
-            "tool_name": "search",
-            "output_length": 40,
-            "duration_ms": 90,
-            "success": True,
-            **_times(ended - timedelta(seconds=1), ended),
-            "output_preview": "deploy 4711, three hours ago, by a robot",
-            "input_params": '{"query":"deploys"}',
-        }
+def _tool(row_ids: RowIds, step: Row) -> Row:
+    return {
+        "id": row_ids.take(step["ended_at"]),
+        "space_id": SPACE,
+        "session_id": step["session_id"],
+        "invocation_key": f"tool of {step['step_key']}",
+        "step_id": step["id"],
+        "step_key": step["step_key"],
+        "tool_name": "search",
+        "output_length": 40,
+        "duration_ms": 90,
+        "success": True,
+        **_times(step["started_at"], step["ended_at"]),
+        "output_preview": "deploy 4711, three hours ago, by a robot",
+        "input_params": '{"query":"deploys"}',
+    }
 
 
 def _times(began: datetime, ended: datetime) -> dict[str, datetime]:

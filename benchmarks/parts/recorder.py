@@ -1,7 +1,7 @@
 """What a call of the recorder costs the agent that makes it."""
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 from benchmarks.calling import run_client
 from benchmarks.comparing import Sample, Side
@@ -19,14 +19,11 @@ def works(stand: Stand) -> Works:
     def up() -> str:
         return stand.ramet(stand.new_database()).address
 
-    def kind(name: str) -> Sequence[Side]:
-        return [_side("service up", up(), name, stand), _side("service away", _AWAY, name, stand)]
+    return {name: partial(_kind, up, stand, name) for name in ("before_model", "first", "after_model", "tool")}
 
-    return {
-        "before_model": lambda _: kind("before_model"),
-        "after_model": lambda _: kind("after_model"),
-        "tool": lambda _: kind("tool"),
-    }
+
+def _kind(up: Callable[[], str], stand: Stand, name: str, _: int) -> Sequence[Side]:
+    return [_side("service up", up(), name, stand), _side("service away", _AWAY, name, stand)]
 
 
 def _side(name: str, address: str, kind: str, stand: Stand) -> Side:

@@ -106,7 +106,7 @@ def _recorder(name: str, work: str, bar: Bar | None) -> Case:
 
 def _workers(name: str, work: str) -> Case:
     ratios = (Ratio("2 workers", "1 worker"),)
-    return Case(f"{name}, 64 in flight, by workers", "replicas", work, 64, ratios=ratios, backends=("mariadb",))
+    return Case(f"{name} by workers, 64 in flight", "replicas", work, 64, ratios=ratios, backends=("mariadb",))
 
 
 def _once(name: str, part: str, work: str, unit: str, bar: Bar) -> Case:
@@ -166,6 +166,6 @@ CASES = (
     _once("1,000 idle watchers and 1,000 idle streams: threads", "idle", "threads", "threads more", at_most(0)),
     _once("a million records streamed through: what stays", "idle", "streamed", "MB more", at_most(5)),
     _workers("append", "append"),
-    _workers("slot by key", "slot"),
+    _workers("slot", "slot"),
 )
 """Every case, in the order of a run."""

@@ -44,6 +44,7 @@ def _measured(
     stand: Stand, server: Server, method: str, messages: Messages, in_flight: int, connections: int
 ) -> tuple[Load, Mapping[str, float]]:
     processes = {"server": server.pids} | ({"database": stand.database_pids} if stand.database_pids else {})
+    server.measurement_begins()
     before = {user: cpu_seconds(pids) for user, pids in processes.items()}
     found = load(server.address, method, messages, in_flight, stand.seconds, connections)
     used = {user: (cpu_seconds(pids) - before[user]) / found.calls * 1e6 for user, pids in processes.items()}

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -35,6 +36,8 @@ class Server:
                 text=True,
             )
         self._log = log
+        self.profiled = False
+        """Whether it tells what its CPU time went into."""
         self.address = self._told_address()
 
     def _told_address(self) -> str:
@@ -52,6 +55,11 @@ class Server:
             found += _children(found[at])
             at += 1
         return found
+
+    def measurement_begins(self) -> None:
+        """Has a profile begin anew."""
+        if self.profiled:
+            self._process.send_signal(signal.SIGUSR1)
 
     def stop(self) -> None:
         """Ends the process."""
@@ -164,7 +172,9 @@ class Stand:
         if self._profile is not None:
             program = [sys.executable, "-m", "benchmarks.profiling", str(self._profile)]
         environment = {"RAMET_DATABASE_URL": url, "RAMET_LISTEN": "127.0.0.1:0", "RAMET_LAME_DUCK_SECONDS": "0"}
-        return self._start([*program, service, *options], environment)
+        server = self._start([*program, service, *options], environment)
+        server.profiled = self._profile is not None
+        return server
 
     def bare(self, name: str, *arguments: str) -> Server:
         """Starts one of ``benchmarks.bare``."""

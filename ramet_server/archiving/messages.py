@@ -11,7 +11,6 @@ JSON text of what they are. An older function call has no id: it gets one by its
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,7 +39,7 @@ def records_of(messages: Iterable[object], now: datetime) -> Iterator[Record]:
         if not isinstance(told, dict):
             raise InvalidField(f"message {place + 1} is no object.", field="messages")
         try:
-            yield replace(_record(dict(told), f"call-{place + 1}", called, now), seq=place + 1)
+            yield _record(dict(told), f"call-{place + 1}", called, now)._replace(seq=place + 1)
         except InvalidField as error:
             raise InvalidField(f"message {place + 1}: {error.message}", field="messages") from None
 

@@ -61,8 +61,12 @@ class _Compiled:
     text: str
     names: Sequence[tuple[str, Processor | None]]
     processors: Sequence[tuple[int, Processor]]
+    own: Mapping[str, Any]
+    """Values that the statement brings itself, such as the offset that SQLite wants beside a limit."""
 
     def row(self, values: Mapping[str, Any]) -> Row:
+        if self.own:
+            values = {**self.own, **values}
         return tuple([values[name] if process is None else process(values[name]) for name, process in self.names])
 
     def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
@@ -79,7 +83,7 @@ class _Compiled:
 
 
 class Prepared:
-    """A statement of Core expressions, whose parameters all have names and types."""
+    """A statement of Core expressions, whose parameters have names and types."""
 
     def __init__(
         self, statement: Executable | Callable[[str], Executable], *, columns: Sequence[str] | None = None
@@ -129,7 +133,8 @@ class Prepared:
                 process = column.type.dialect_impl(dialect).result_processor(dialect, None)
                 if process is not None:
                     processors.append((place, process))
-        return _Compiled(text, names, processors)
+        own = {name: compiled.binds[name].value for name in ordered if not compiled.binds[name].required}
+        return _Compiled(text, names, processors, own)
 
 
 def run(connection: Connection, bound: Bound) -> Sequence[Row]:

@@ -151,7 +151,8 @@ class Replicas:
 
     def _judge(self, number: int, worker: "_Worker", failed: int) -> None:
         """Raises ReplicasFailed where the end of a worker is the end of all."""
-        why = worker.refusal or f"Worker {number} ended by {worker.end} before it could serve."
+        when = "before all workers served" if worker.announcement else "before it could serve"
+        why = worker.refusal or f"Worker {number} ended by {worker.end} {when}."
         if not self._all_serve.is_set():
             raise ReplicasFailed(why)
         if failed >= _FAILED_STARTS:

@@ -2,7 +2,7 @@
 
 from ramet.session.v1 import session_pb2 as pb
 from ramet_server.domain.limits import Limits
-from session_service.convert.records import new_records, record_messages
+from session_service.convert.records import new_records, write_records
 from session_service.convert.sessions import session_message
 from session_service.convert.slots import slot_message
 from session_service.rules.contexts import Budget, Context
@@ -21,14 +21,15 @@ def budget(request: pb.GetContextRequest) -> Budget:
 
 def context_message(context: Context) -> pb.GetContextResponse:
     """Writes what a send needs."""
-    return pb.GetContextResponse(
+    message = pb.GetContextResponse(
         session=session_message(context.session),
         system_prompt=slot_message(context.system_prompt),
         insight=slot_message(context.insight),
-        records=record_messages(context.records),
         incomplete_records=context.incomplete_records,
         older_left_out=context.older_left_out,
     )
+    write_records(message.records, context.records)
+    return message
 
 
 def fork(request: pb.ForkSessionRequest) -> Fork:

@@ -67,8 +67,16 @@ def moment(message: Timestamp, field: str) -> datetime:
 
 def moment_message(value: datetime) -> Timestamp:
     """Writes a moment."""
-    seconds, microseconds = divmod((value - _EPOCH) // _MICROSECOND, 1_000_000)
-    return Timestamp(seconds=seconds, nanos=microseconds * 1000)
+    message = Timestamp()
+    write_moment(message, value)
+    return message
+
+
+def write_moment(message: Timestamp, value: datetime) -> None:
+    """Writes a moment into a message that is part of another: one made apart would be copied, for 0.7 us."""
+    since = value - _EPOCH
+    message.seconds = since.days * 86_400 + since.seconds
+    message.nanos = since.microseconds * 1000
 
 
 def moment_text(message: Timestamp, field: str) -> str:

@@ -103,7 +103,8 @@ def _open_groups(unit: ContentUnit, before: Session, records: Sequence[Record]) 
 
 def light(record: Record) -> LightRecord:
     """Returns what tells groups apart of a record."""
-    return LightRecord(record.seq, record.role, tuple(call.call_id for call in record.tool_calls), record.tool_call_id)
+    call_ids = tuple([call.call_id for call in record.tool_calls]) if record.tool_calls else ()
+    return LightRecord(record.seq, record.role, call_ids, record.tool_call_id)
 
 
 def follow(unit: ContentUnit, session: Session, records: Iterable[LightRecord]) -> str | None:

@@ -77,12 +77,13 @@ def _read(unit: UnitOfWork, session_id: str, budget: Budget) -> Context:
 
 
 def _newest(unit: UnitOfWork, session: Session, shown: Sequence[Span], budget: Budget) -> list[Record]:
-    """Reads backwards, in steps that grow, until the budget is used up; returns the records oldest first."""
+    """Reads backwards, in steps, until the budget is used up; returns the records oldest first."""
     room = MAX_RECORDS if budget.max_records is None else min(budget.max_records, MAX_RECORDS)
     characters = spans.OPEN_END if budget.max_characters is None else budget.max_characters
     text_bytes = MAX_TEXT_BYTES
     largest = max(1, min(_LARGEST_STEP, _STEP_BYTES // max(1, session.max_record_bytes)))
-    step = min(_FIRST_STEP, largest)
+    # Where nobody counts characters all will be read, so that small steps would only be more queries.
+    step = largest if budget.max_characters is None else min(_FIRST_STEP, largest)
     newest: list[Record] = []
     before = session.head_seq + 1
     while room > 0:

@@ -9,7 +9,6 @@ Whatever is still covered is left: who drops the last cover releases it again.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -138,5 +137,5 @@ def _shown_record(unit: UnitOfWork, session: Session, seq: int) -> tuple[str, Re
 
 def _emptied(record: Record, clock: Clock) -> Record:
     calls = tuple(ToolCall(call.call_id, call.name, "") for call in record.tool_calls)
-    emptied = replace(record, content="", parts_json=None, metadata_json=None, tool_calls=calls)
-    return replace(emptied, size_bytes=emptied.text_bytes(), erased_at=clock.now())
+    emptied = record._replace(content="", parts_json=None, metadata_json=None, tool_calls=calls)
+    return emptied._replace(size_bytes=emptied.text_bytes(), erased_at=clock.now())

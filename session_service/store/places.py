@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, Select, bindparam, literal_column, select, text
+from sqlalchemy import ColumnElement, Integer, Select, Text, bindparam, literal_column, select, text
 
+from ramet_server.database.prepared import Prepared
 from ramet_server.database.tables.session import record
 from session_service.rules.spans import Span
 from session_service.store import ranges
@@ -78,18 +79,21 @@ def take_chunk(spans: Iterator[Span], wanted: int) -> Chunk | None:
 
 
 @cache
-def at_places(columns: tuple[ColumnElement[Any], ...], dialect: str, *, of_roles: bool) -> Select[Any]:
-    """Returns the statement that reads the records at ``places``, and of the ``roles`` where it names some."""
-    origin, seq = _COLUMNS[dialect]
-    query = (
-        select(*columns)
-        .prefix_with("STRAIGHT_JOIN", dialect="mysql")
-        .select_from(text(_TABLES[dialect]).bindparams(bindparam("places")), record)
-        .where(
-            record.c.origin == literal_column(origin, record.c.origin.type),
-            record.c.seq == literal_column(seq, Integer()),
+def at_places(columns: tuple[ColumnElement[Any], ...], roles: int) -> Prepared:
+    """Returns the statement that reads the records at ``places``; of so many roles, where there are some."""
+    names = [bindparam(f"role{place}", type_=record.c.role.type) for place in range(roles)]
+
+    def statement(dialect: str) -> Select[Any]:
+        origin, seq = _COLUMNS[dialect]
+        query = (
+            select(*columns)
+            .prefix_with("STRAIGHT_JOIN", dialect="mysql")
+            .select_from(text(_TABLES[dialect]).bindparams(bindparam("places", type_=Text())), record)
+            .where(
+                record.c.origin == literal_column(origin, record.c.origin.type),
+                record.c.seq == literal_column(seq, Integer()),
+            )
         )
-    )
-    if of_roles:
-        query = query.where(record.c.role.in_(bindparam("roles", expanding=True, type_=record.c.role.type)))
-    return query
+        return query.where(record.c.role.in_(names)) if names else query
+
+    return Prepared(statement)

@@ -132,6 +132,11 @@ class UtcDateTime(TypeDecorator[datetime]):
         """Turns an aware datetime into a plain one in UTC."""
         return _in_utc(value)
 
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
+        """Returns what makes a moment of what the driver read."""
+        # Connections to MySQL read aware moments by themselves; see ``ramet_server.database.rows``.
+        return None if dialect.name == "mysql" else super().result_processor(dialect, coltype)
+
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base class calls it so
         """Turns what is stored into an aware datetime."""
         return None if value is None else value.replace(tzinfo=UTC)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ramet_server.domain.errors import InvalidField
 from ramet_server.domain.ids import check_id
@@ -54,7 +53,7 @@ def check_arriving_record(record: Record, limits: Limits) -> Record:
     sizes = check_records([new], limits, "record")
     if record.client_time is not None and not _CLIENT_TIME.fullmatch(record.client_time):
         raise InvalidField("client_time is no time in UTC.", field="client_time")
-    return replace(record, size_bytes=sizes[0])
+    return record._replace(size_bytes=sizes[0])
 
 
 def _check_spans(shown: Sequence[Span], floor_seq: int, head_seq: int) -> None:

@@ -218,7 +218,7 @@ class ArrivingSessions:
 
 
 def _equal(one: Record, other: Record, dated: bool) -> bool:
-    return one == other if dated else one == replace(other, created_at=one.created_at)
+    return one == other if dated else one == other._replace(created_at=one.created_at)
 
 
 def _lock(unit: ArchiveUnit, arrival: Arrival) -> None:

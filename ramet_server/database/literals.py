@@ -34,5 +34,9 @@ def _moment(value: datetime) -> str:
     return f"'{value}'"
 
 
-_KNOWN: dict[type, Callable[[Any], str]] = {str: _text, int: str, datetime: _moment}
+def _flag(value: bool) -> str:
+    return "1" if value else "0"
+
+
+_KNOWN: dict[type, Callable[[Any], str]] = {str: _text, int: str, bool: _flag, datetime: _moment}
 """By the very type: what else there is, such as a word of a closed list, goes by the driver."""

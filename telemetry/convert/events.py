@@ -44,9 +44,11 @@ _LAYERS = {
 _LONGEST_ID_TOLD = 128
 
 
-def candidates(messages: Iterable[pb.Event], checks: EventChecks) -> Sequence[Candidate]:
-    """Reads and checks events."""
-    return [_candidate(message, checks) for message in messages]
+def candidates(messages: Iterable[pb.Event], checks: EventChecks, first_seq: int | None = None) -> Sequence[Candidate]:
+    """Reads and checks events; those of a stream have seqs, from the first one on."""
+    if first_seq is None:
+        return [_candidate(message, checks, 0) for message in messages]
+    return [_candidate(message, checks, seq) for seq, message in enumerate(messages, first_seq)]
 
 
 def refusal_message(refusal: Refusal) -> pb.Refusal:
@@ -97,15 +99,15 @@ def self_evaluation_message(said: SelfEvaluation) -> pb.SelfEvaluation:
     )
 
 
-def _candidate(message: pb.Event, checks: EventChecks) -> Candidate:
+def _candidate(message: pb.Event, checks: EventChecks, seq: int) -> Candidate:
     try:
-        return checks.event(_event(message))
+        return checks.event(_event(message, seq))
     except RametError as error:
         # The id may be what is wrong, and then it may be of any size.
-        return Refusal(message.event_id[:_LONGEST_ID_TOLD], error.reason, error.field or "", error.message)
+        return Refusal(message.event_id[:_LONGEST_ID_TOLD], error.reason, error.field or "", error.message, seq)
 
 
-def _event(message: pb.Event) -> Event:
+def _event(message: pb.Event, seq: int) -> Event:
     kind = message.WhichOneof("body")
     if kind is None:
         raise InvalidField("body is missing, or one that this server does not know.", field="body")
@@ -119,6 +121,7 @@ def _event(message: pb.Event) -> Event:
         body=_READERS[kind](getattr(message, kind), f"{kind}."),
         body_hash=hashlib.sha256(raw).hexdigest(),
         size=len(raw),
+        seq=seq,
     )
 
 

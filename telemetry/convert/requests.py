@@ -60,7 +60,7 @@ def moment(message: Timestamp, field: str) -> datetime:
     """Returns the first microsecond that is not before a timestamp."""
     _check_timestamp(message, field)
     try:
-        return _EPOCH + timedelta(seconds=message.seconds, microseconds=-(-message.nanos // 1000))
+        return _EPOCH + timedelta(0, message.seconds, -(-message.nanos // 1000))
     except OverflowError:
         return _LATEST
 

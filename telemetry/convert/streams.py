@@ -20,7 +20,7 @@ def step(message: pb.StreamEventsRequest, checks: EventChecks) -> Batch | Droppe
     """Reads a later message of a stream."""
     kind = message.WhichOneof("step")
     if kind == "batch":
-        return Batch(message.batch.first_seq, candidates(message.batch.events, checks))
+        return Batch(message.batch.first_seq, candidates(message.batch.events, checks, message.batch.first_seq))
     if kind == "dropped":
         return Dropped(message.dropped.from_seq, message.dropped.to_seq)
     if kind == "hello":

@@ -44,9 +44,12 @@ def locked(unit: UnitOfWork, session_ids: Collection[str], ids: RowIds, now: dat
     missing = sorted(set(session_ids) - found.keys())
     if missing:
         made = [DiagnosisRow(ids.take(now), session_id, NOTHING, None, now, now) for session_id in missing]
-        unit.diagnoses.insert_missing(made)
-        # Others may have made some of them meanwhile.
-        found |= unit.diagnoses.lock(missing)
+        if unit.diagnoses.insert_missing(made):
+            # Nobody else has seen them: to read them back would be a trip for nothing.
+            found |= {row.session_id: row for row in made}
+        else:
+            # Others have made some of them meanwhile.
+            found |= unit.diagnoses.lock(missing)
     if len(found) < len(session_ids):
         # The database took a number of ours for another's row.
         raise KeyTaken

@@ -42,7 +42,8 @@ class EventChecks:
         """Returns the event as it is kept: names trimmed, the preview cut. Raises InvalidField or TooLarge."""
         check_id(event.event_id, "event_id")
         check_id(event.session_id, "session_id")
-        return replace(event, body=self._body(event.body))
+        body = self._body(event.body)
+        return event if body is event.body else replace(event, body=body)
 
     def feedback(self, said: Feedback) -> Feedback:
         """Returns what a source says if it can be kept."""
@@ -95,12 +96,12 @@ class EventChecks:
         check_optional_id(body.parent_step_key, where + "parent_step_key")
         _check_count(body.step_index, where + "step_index")
         self._json(body.model_input_json, where + "model_input_json")
-        return replace(
-            body,
-            agent_name=_required_name(body.agent_name, where + "agent_name", _AGENT_NAME),
-            model=_name(body.model, where + "model", _MODEL),
-            provider=_name(body.provider, where + "provider", _MODEL),
-        )
+        agent_name = _required_name(body.agent_name, where + "agent_name", _AGENT_NAME)
+        model, provider = _name(body.model, where + "model", _MODEL), _name(body.provider, where + "provider", _MODEL)
+        if (agent_name, model, provider) == (body.agent_name, body.model, body.provider):
+            # Most names are right as they are, and a copy takes 6 us.
+            return body
+        return replace(body, agent_name=agent_name, model=model, provider=provider)
 
     def _step_completed(self, body: StepCompleted) -> StepCompleted:
         where = "step_completed."

@@ -114,8 +114,8 @@ class Diagnoses(Protocol):
         """Returns those that exist, without their great texts, locked in the order of their ids."""
         ...
 
-    def insert_missing(self, rows: Sequence[DiagnosisRow]) -> None:
-        """Stores new rows where there are none of their session_id."""
+    def insert_missing(self, rows: Sequence[DiagnosisRow]) -> bool:
+        """Stores new rows where there are none of their session_id; tells whether it stored all."""
         ...
 
     def totals(self, session_ids: Collection[str]) -> Mapping[str, Totals]:

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, and_, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ramet_server.database.faults import is_duplicate
+from ramet_server.database.rewriting import insert_rows
 from ramet_server.database.tables.telemetry import telemetry_event, telemetry_producer
 from telemetry.rules.ports import KeyTaken, Producer
 
@@ -14,7 +15,6 @@ from telemetry.rules.ports import KeyTaken, Producer
 _FIND = select(telemetry_event.c.event_id, telemetry_event.c.body_hash).where(
     telemetry_event.c.space_id == bindparam("space"), telemetry_event.c.event_id.in_(bindparam("ids", expanding=True))
 )
-_ADD = insert(telemetry_event)
 
 _P = telemetry_producer.c
 _PRODUCER = and_(_P.space_id == bindparam("space"), _P.producer_id == bindparam("producer"))
@@ -44,12 +44,9 @@ class SqlLedger:
     def add(self, hashes: Mapping[str, str], now: datetime) -> None:
         """Notes events by id; raises KeyTaken where another transaction noted one of them first."""
         # Sorted, so that two transactions that note the same events do not wait for each other crosswise.
-        rows = [
-            {"space_id": self._space, "event_id": event_id, "body_hash": body_hash, "created_at": now}
-            for event_id, body_hash in sorted(hashes.items())
-        ]
+        rows = [(self._space, event_id, body_hash, now) for event_id, body_hash in sorted(hashes.items())]
         try:
-            self._connection.execute(_ADD, rows)
+            insert_rows(self._connection, telemetry_event, rows)
         except IntegrityError as error:
             if is_duplicate(error):
                 raise KeyTaken from error

@@ -15,6 +15,7 @@ from telemetry.store.rows import self_evaluation_json
 
 _MERGED = ("status", "agent_flow", "conversation_id", "started_at", "ended_at", "error_message", "confidence")
 _FIXED = ("space_id", "session_id", "created_at")
+_COLUMNS = tuple(diagnosis_session.c.keys())
 _NO_TOTALS = Totals()
 # Written out, since the driver puts many rows into one statement only where its end has no parameter.
 _EMPTY: ColumnElement[str] = literal_column("''")
@@ -77,8 +78,8 @@ class SqlDiagnoses:
         found = self._connection.execute(_LOCK, self._among(session_ids))
         return {row.session_id: _diagnosis_row(row) for row in found}
 
-    def insert_missing(self, rows: Sequence[DiagnosisRow]) -> None:
-        """Stores new rows where there are none of their session_id."""
+    def insert_missing(self, rows: Sequence[DiagnosisRow]) -> bool:
+        """Stores new rows where there are none of their session_id; tells whether it stored all."""
         made = [
             {
                 "id": row.id,
@@ -92,7 +93,7 @@ class SqlDiagnoses:
             }
             for row in rows
         ]
-        insert_missing(self._connection, diagnosis_session, made)
+        return insert_missing(self._connection, diagnosis_session, made)
 
     def totals(self, session_ids: Collection[str]) -> Mapping[str, Totals]:
         """Returns what the rows of diagnoses add up to; one without any may be missing."""
@@ -107,16 +108,16 @@ class SqlDiagnoses:
 
     def save(self, rows: Sequence[DiagnosisRow], totals: Mapping[str, Totals], now: datetime) -> None:
         """Stores locked rows, with their totals; great texts that they do not give stay."""
-        values = [self._values(row, totals.get(row.session_id, _NO_TOTALS), now) for row in rows]
+        values = [self._row(row, totals.get(row.session_id, _NO_TOTALS), now) for row in rows]
         rewrite(self._connection, diagnosis_session, values, same=_FIXED, keep=_KEEP)
 
     def _among(self, session_ids: Collection[str]) -> Mapping[str, Any]:
         return {"space": self._space, "ids": sorted(session_ids)}
 
-    def _values(self, row: DiagnosisRow, totals: Totals, now: datetime) -> dict[str, Any]:
+    def _row(self, row: DiagnosisRow, totals: Totals, now: datetime) -> tuple[Any, ...]:
         columns = row.merged.columns
         evaluation = columns.get("self_evaluation")
-        return {
+        values = {
             **{name: columns.get(name) for name in _MERGED},
             "id": row.id,
             "space_id": self._space,
@@ -137,6 +138,7 @@ class SqlDiagnoses:
             "self_evaluation": None if evaluation is None else self_evaluation_json(evaluation),
             "query": columns.get("query", ""),
         }
+        return tuple([values[name] for name in _COLUMNS])
 
 
 class SqlWords:
@@ -160,16 +162,17 @@ class SqlWords:
 
     def save(self, words: Sequence[Word]) -> None:
         """Stores words, each in place of an earlier one of its source."""
+        # In the order of the table's columns.
         rows = [
-            {
-                "space_id": self._space,
-                "session_id": word.session_id,
-                "source": word.feedback.source,
-                "value": word.feedback.value,
-                "comment": word.feedback.comment,
-                "updated_at": word.said_at,
-                "event_id": word.event_id,
-            }
+            (
+                self._space,
+                word.session_id,
+                word.feedback.source,
+                word.feedback.value,
+                word.said_at,
+                word.event_id,
+                word.feedback.comment,
+            )
             for word in words
         ]
         rewrite(self._connection, diagnosis_feedback, rows)

@@ -11,7 +11,7 @@ from google.rpc import error_details_pb2
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import InvalidField, NodeNotFound, StaleHead
-from tests.serving.conftest import EchoStarter, details_of, reason_of
+from tests.serving.conftest import EchoStarter, details_of, method_of, reason_of
 from tests.serving.echo_service import NAME, Text
 
 
@@ -189,3 +189,23 @@ async def test_each_call_has_one_log_line_without_content(
         (f"{NAME}/Say", "ABORTED", "STALE_HEAD", "s", "b"),
     ]
     assert "private" not in caplog.text
+
+
+async def test_client_that_leaves_as_it_is_refused_is_no_error_in_the_log(
+    echo_server: EchoStarter, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(request: Any, call: Call) -> Any:
+        raise NodeNotFound("No node has this id.")
+
+    def call_and_leave(address: str) -> None:
+        with grpc.insecure_channel(address) as channel:
+            say = method_of(channel, "Say")
+            for _ in range(150):
+                # Deadlines about as long as a call takes here: some pass while a refusal is on its way.
+                calls = [say.future(Text(), timeout=(10 + place) / 5000) for place in range(20)]
+                assert all(call.exception() is not None for call in calls)
+
+    async with echo_server(threads=4) as echo:
+        echo.servicer.on_say = refuse
+        await asyncio.to_thread(call_and_leave, echo.address)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []

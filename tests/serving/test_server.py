@@ -286,7 +286,8 @@ async def test_busy_server_that_drains_loses_nothing_and_cancels_nobody() -> Non
     busy = threading.Event()
 
     def on_say(request: Any, call: Call) -> Any:
-        if len(servicer.calls) == 500:
+        # Or more: of two threads that come here at once, neither may see the very number.
+        if len(servicer.calls) >= 500:
             busy.set()
         return Text(text=request.text)
 

@@ -13,7 +13,7 @@ from ramet_server.commands import main
 from ramet_server.commands.serve import _background
 from ramet_server.database.tables.tree import topology_node
 from ramet_server.domain.call import Call
-from ramet_server.domain.errors import DatabaseUnavailable
+from ramet_server.domain.errors import DatabaseUnavailable, WriteConflict
 from ramet_server.serving.settings import Settings
 from ramet_server.serving.workers import Workers
 from ramet_server.sweeping import Counts, Step, in_background
@@ -31,8 +31,8 @@ def workers() -> Iterator[Workers]:
 
 
 async def test_a_step_that_fails_does_not_hold_up_the_others(workers: Workers) -> None:
-    def away(_: Call) -> tuple[Counts, bool]:
-        raise DatabaseUnavailable("away")
+    def busy(_: Call) -> tuple[Counts, bool]:
+        raise WriteConflict("busy")
 
     def broken(_: Call) -> tuple[Counts, bool]:
         raise ZeroDivisionError
@@ -43,8 +43,24 @@ async def test_a_step_that_fails_does_not_hold_up_the_others(workers: Workers) -
         left.pop()
         return Counts(deleted_nodes=1), bool(left)
 
-    steps = [Step("away", away), Step("broken", broken), Step("some", some)]
+    steps = [Step("busy", busy), Step("broken", broken), Step("some", some)]
     assert await make_pass(steps, workers) == Counts(deleted_nodes=3)
+
+
+async def test_a_database_that_is_away_is_asked_once_in_a_pass(workers: Workers) -> None:
+    tried: list[str] = []
+
+    def some(_: Call) -> tuple[Counts, bool]:
+        tried.append("some")
+        return Counts(deleted_nodes=1), False
+
+    def away(_: Call) -> tuple[Counts, bool]:
+        tried.append("away")
+        raise DatabaseUnavailable("away")
+
+    steps = [Step("some", some), Step("away", away), Step("away still", away)]
+    assert await make_pass(steps, workers) == Counts(deleted_nodes=1)
+    assert tried == ["some", "away"]
 
 
 async def test_steps_run_on_workers(workers: Workers) -> None:

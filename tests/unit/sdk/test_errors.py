@@ -1,13 +1,19 @@
 """A failed call becomes the error of its branch, with all that the server told."""
 
+import ast
+import re
+from pathlib import Path
+
 import grpc
 import pytest
 from google.protobuf import any_pb2, duration_pb2
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
+import ramet
 from ramet.client import errors
 from ramet.client.errors import RametError, from_rpc_error
+from ramet_server.domain import errors as server
 
 CODES = [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK]
 
@@ -45,6 +51,23 @@ def test_every_type_is_drawn_in_the_docstring() -> None:
     for name in errors.__all__:
         if name not in ("RametError", "FieldViolation"):
             assert f"|- {name}" in (errors.__doc__ or "") or f"`- {name}" in (errors.__doc__ or "")
+
+
+def test_every_reason_stands_in_the_docstring() -> None:
+    told = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)*\b", errors.__doc__ or ""))
+    # The server's come with its answers, and the others are written where the SDK raises them.
+    leaves = {each.reason for each in vars(server).values() if "reason" in getattr(each, "__dict__", {})}
+    own: set[str] = set()
+    for source in Path(ramet.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(source.read_text())):
+            if isinstance(node, ast.Call):
+                named = [each.value for each in node.keywords if each.arg == "reason"]
+                if isinstance(node.func, ast.Name) and node.func.id == "_failed":
+                    named.append(node.args[0])
+                own |= {each.value for each in named if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+    assert {"SESSION_NOT_FOUND", "OVERLOADED"} <= leaves
+    assert {"FORK_REFUSED", "TOO_MANY_ROUNDS", "ALREADY_COMMITTED"} <= own
+    assert leaves | own <= told
 
 
 def test_an_error_tells_reason_field_metadata_and_request_id() -> None:

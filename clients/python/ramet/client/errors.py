@@ -6,12 +6,15 @@ that fits no message raises InvalidArgument as well, before anything is sent.
 ::
 
     RametError
-    |- NotFound            SESSION_NOT_FOUND, NODE_NOT_FOUND, RECORD_NOT_FOUND
+    |- NotFound            SESSION_NOT_FOUND, NODE_NOT_FOUND, RECORD_NOT_FOUND, DIAGNOSIS_NOT_FOUND
     |- AlreadyExists       SESSION_EXISTS, NODE_EXISTS, REQUEST_ID_REUSED
     |   `- AlreadyCommitted   ALREADY_COMMITTED
-    |- InvalidArgument     INVALID_FIELD, TOO_LARGE, INVALID_PAGE_TOKEN, INVALID_MESSAGE
-    |- FailedPrecondition  SESSION_ARCHIVED, NODE_HAS_CHILDREN, MOVE_MAKES_CYCLE, ILLEGAL_REF
-    |- Aborted             STALE_VERSION, STALE_HEAD, WRITE_CONFLICT, TRANSACTION_CONFLICT, TRANSACTION_EXPIRED
+    |- InvalidArgument     INVALID_FIELD, TOO_LARGE, INVALID_PAGE_TOKEN, INVALID_MESSAGE;
+    |                      of the orchestrator: UNKNOWN_PROFILE
+    |- FailedPrecondition  SESSION_ARCHIVED, NODE_HAS_CHILDREN, MOVE_MAKES_CYCLE, ILLEGAL_REF;
+    |                      of the orchestrator: FORK_REFUSED, TURN_IN_PROGRESS, TOO_MANY_ROUNDS, TOO_MANY_TOOL_CALLS
+    |- Aborted             STALE_VERSION, STALE_HEAD, WRITE_CONFLICT, TRANSACTION_CONFLICT, TRANSACTION_EXPIRED,
+    |                      PRODUCER_REPLACED
     |- OutOfRange          BELOW_TRIM_FLOOR, ABOVE_HEAD
     |- ResourceExhausted   OVERLOADED; without a reason: an answer over gRPC's own limit
     |- Unavailable         DATABASE_UNAVAILABLE, OUTCOME_UNKNOWN, DRAINING, SCHEMA_MISMATCH; without a reason: no server

@@ -39,7 +39,10 @@ def clip(spans: Iterable[Span], first_seq: int, last_seq: int) -> list[Span]:
     clipped = []
     for span in spans:
         first, last = max(span.first_seq, first_seq), min(span.last_seq, last_seq)
-        if first <= last:
+        if first == span.first_seq and last == span.last_seq:
+            # Most are whole, and to make one costs more than to compare it.
+            clipped.append(span)
+        elif first <= last:
             clipped.append(Span(span.origin, first, last))
     return clipped
 

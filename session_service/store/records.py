@@ -1,14 +1,13 @@
 """The SQL of records: always ranges of one origin each, never a join of spans with records.
 
 Joined by BETWEEN, a database reads a whole source to show a few of its records. So each span is one
-constant range, and several are put together by UNION ALL.
+constant range, and several are put together by UNION ALL; of many short ones each record is named.
 """
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from functools import cache
-from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -36,6 +35,7 @@ from ramet_server.database.tables.session import record
 from session_service.rules.spans import Span, take
 from session_service.rules.values import LightRecord, Record, Role, ToolCall
 from session_service.store import ranges
+from session_service.store.places import at_places, take_chunk
 
 _FULL = (
     record.c.seq,
@@ -148,28 +148,24 @@ class SqlRecords:
             spans = take(spans, limit, descending=descending)
         rows: list[Row] = []
         ordered = iter(reversed(spans) if descending else spans)
-        while len(rows) < limit and (chunk := _chunk(ordered, limit - len(rows))):
-            values = ranges.parameters(chunk)
-            if roles:
-                query = _of_roles(columns, ranges.rounded(len(chunk)), ranges.rounded(len(roles)), descending)
-                values |= ranges.padded("role", roles) | {"most": limit - len(rows)}
-            else:
-                query = _of_all(columns, ranges.rounded(len(chunk)))
-            found = query.all(self._connection, values)
+        wanted = limit
+        while len(rows) < limit and (chunk := take_chunk(ordered, wanted)):
+            found: list[Row] = []
+            role_values = ranges.padded("role", roles) if roles else {}
+            role_count = ranges.rounded(len(roles)) if roles else 0
+            if chunk.places:
+                named = at_places(columns, role_count)
+                found += named.all(self._connection, role_values | {"places": chunk.places_json()})
+            if chunk.ranges:
+                count = ranges.rounded(len(chunk.ranges))
+                query = _of_roles(columns, count, role_count, descending) if roles else _of_all(columns, count)
+                values = ranges.parameters(chunk.ranges) | role_values
+                found += query.all(self._connection, values | {"most": limit - len(rows)})
             # The seqs of spans never interleave, but a union may come in any order.
             rows += sorted(found, key=_seq, reverse=descending)
+            # Where a role is rare, ever more is looked at once.
+            wanted *= 4
         return rows[:limit]
-
-
-def _chunk(spans: Iterator[Span], wanted: int) -> list[Span]:
-    """Takes the next spans, as many as can hold what is wanted, and no more than one query may name."""
-    chunk: list[Span] = []
-    for span in islice(spans, ranges.RANGES_PER_STATEMENT):
-        chunk.append(span)
-        wanted -= span.count
-        if wanted <= 0:
-            break
-    return chunk
 
 
 def _in_range(place: int) -> ColumnElement[bool]:

@@ -25,13 +25,14 @@ from sqlalchemy.exc import IntegrityError
 from ramet_server.database.faults import is_duplicate
 from ramet_server.database.moved import note
 from ramet_server.database.prepared import Prepared
-from ramet_server.database.tables.session import deleted_session, history_span, session, session_tag
+from ramet_server.database.tables.session import deleted_session, session, session_tag
 from ramet_server.domain.errors import SessionExists
 from session_service.rules.session_queries import Examined, SessionQuery
 from session_service.rules.spans import Span
 from session_service.rules.values import DeletedSession, Session, Status, View
 from session_service.store import ranges
 from session_service.store.listing import examine
+from session_service.store.views import read_view
 
 HISTORY = "history"
 """The kind of topic under which it is told that a session's history moved; the key is its origin."""
@@ -107,34 +108,6 @@ def _with_tags(count: int, bounded: bool) -> Prepared:
     return Prepared(build)
 
 
-@cache
-def _view(*, descending: bool, limited: bool) -> Select[Any]:
-    order = history_span.c.first_seq.desc() if descending else history_span.c.first_seq
-    query = (
-        select(
-            session.c.origin,
-            session.c.head_seq,
-            session.c.floor_seq,
-            session.c.max_record_bytes,
-            history_span.c.origin.label("span_origin"),
-            history_span.c.first_seq,
-            history_span.c.last_seq,
-        )
-        .select_from(session)
-        .outerjoin(
-            history_span,
-            and_(
-                history_span.c.owner_origin == session.c.origin,
-                history_span.c.first_seq < bindparam("before_seq", type_=history_span.c.first_seq.type),
-                history_span.c.last_seq > bindparam("after_seq", type_=history_span.c.last_seq.type),
-            ),
-        )
-        .where(_KEY)
-        .order_by(order)
-    )
-    return query.limit(bindparam("most", type_=Integer())) if limited else query
-
-
 def _session_with_tags(row: Sequence[Any]) -> Session:
     """Returns what ``_with_tags`` reads."""
     values = list(row)
@@ -193,17 +166,9 @@ class SqlSessions:
         self, session_id: str, after_seq: int, before_seq: int, *, descending: bool, limit: int | None
     ) -> tuple[View, list[Span]] | None:
         """Returns where the history stands and the spans that meet the range, both of one moment."""
-        values: dict[str, Any] = {"after_seq": after_seq, "before_seq": before_seq}
-        if limit is not None:
-            values["most"] = limit
-        query = _view(descending=descending, limited=limit is not None)
-        rows = self._connection.execute(query, values | self._key(session_id)).all()
-        if not rows:
-            return None
-        first = rows[0]
-        view = View(first.origin, first.head_seq, first.floor_seq, first.max_record_bytes)
-        spans = [Span(row.span_origin, row.first_seq, row.last_seq) for row in rows if row.span_origin is not None]
-        return view, spans[::-1] if descending else spans
+        return read_view(
+            self._connection, self._key(session_id), after_seq, before_seq, descending=descending, limit=limit
+        )
 
     def lock(self, session_id: str) -> Session | None:
         """Returns the session without its tags; every other writer waits until this unit ends."""

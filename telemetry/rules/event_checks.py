@@ -99,7 +99,7 @@ class EventChecks:
         agent_name = _required_name(body.agent_name, where + "agent_name", _AGENT_NAME)
         model, provider = _name(body.model, where + "model", _MODEL), _name(body.provider, where + "provider", _MODEL)
         if (agent_name, model, provider) == (body.agent_name, body.model, body.provider):
-            # Most names are right as they are, and a copy takes 6 us.
+            # Most names are right as they are, and a copy takes 11 us.
             return body
         return replace(body, agent_name=agent_name, model=model, provider=provider)
 

@@ -4,6 +4,7 @@ import hashlib
 import inspect
 import logging
 import math
+import select
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -98,12 +99,20 @@ class RametConnection(DriverConnection):
         return result.affected_rows
 
     def ping(self, reconnect: Any = False) -> None:
-        """Asks whether the server is there, unless it answered a moment ago.
+        """Asks whether the server is there, unless it answered a moment ago and has not hung up since.
 
-        A connection that dies within that moment is noticed by the unit of work, which starts again.
+        That it hung up is seen here without a trip. A unit that begins by reading would notice it and start
+        again, but one that is a single trip could only call its outcome unknown.
         """
-        if time.monotonic() - self._used_at > _FRESH_S or self._sock is None:
+        if time.monotonic() - self._used_at > _FRESH_S or self._sock is None or _has_news(self._sock):
             super().ping(reconnect)
+
+
+def _has_news(channel: socket.socket) -> bool:
+    """Tells whether something came that nobody asked for, such as the end of the connection."""
+    watched = select.poll()
+    watched.register(channel, select.POLLIN)
+    return bool(watched.poll(0))
 
 
 class MySqlBackend:

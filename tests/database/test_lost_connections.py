@@ -11,6 +11,7 @@ from sqlalchemy import Connection, text
 
 from ramet_server.database import schema
 from ramet_server.database.database import Database
+from ramet_server.database.prepared import Bound
 from ramet_server.domain.errors import DatabaseUnavailable, DeadlinePassed, OutcomeUnknown
 from tests.database import counters
 from tests.harness.mariadb import MariaDb
@@ -49,6 +50,17 @@ def test_the_call_after_an_idle_connection_was_killed_works(
     mariadb_server.execute(f"KILL CONNECTION {thread}")
     _wait_until_gone(mariadb_server, thread)
     assert getattr(database, kind)(counters.call(), _thread) != thread
+
+
+def test_a_single_trip_is_not_sent_into_a_connection_that_was_killed(
+    mariadb_server: MariaDb, database: Database
+) -> None:
+    thread = database.read(counters.call(), _thread)
+    mariadb_server.execute(f"KILL CONNECTION {thread}")
+    _wait_until_gone(mariadb_server, thread)
+    # Nothing could tell afterwards what became of it.
+    changes = [Bound("DO %s", ((1,),), stores=False)]
+    assert database.write_in_one_trip(counters.call(), lambda _: ("done", [], changes)) == "done"
 
 
 def test_the_call_after_a_long_idle_time_works(mariadb_server: MariaDb, database: Database) -> None:

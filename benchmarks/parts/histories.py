@@ -58,10 +58,10 @@ def works(stand: Stand) -> Works:
 
 def _put_chain(stub: SessionStorageStub) -> str:
     """Makes sessions of one record each, every one a fork of the one before; returns the last one's id."""
-    put_history(stub, "fork-1", 1)
+    put_history(stub, "link-1", 1)
     for number in range(2, _FORKS + 1):
-        fork = pb.ForkSessionRequest(source_session_id=f"fork-{number - 1}", session_id=f"fork-{number}")
+        fork = pb.ForkSessionRequest(source_session_id=f"link-{number - 1}", session_id=f"link-{number}")
         fork.all.SetInParent()
         stub.ForkSession(fork)
         stub.AppendRecords(pb.AppendRecordsRequest(session_id=fork.session_id, records=[messages.RECORD]))
-    return f"fork-{_FORKS}"
+    return f"link-{_FORKS}"

@@ -57,6 +57,7 @@ def measure(address: str, seconds: float) -> dict[str, float]:
                     took["before_model" if step else "first"].append(before)
                     took["tool"].append(tool - bare)
                     took["after_model"].append(after)
+            # An agent pauses between its steps, too, and the sender's thread gets its turn.
             time.sleep(_PAUSE_S)
         if dropped := recorder.report().dropped:
             raise RuntimeError(f"{dropped} events were dropped.")

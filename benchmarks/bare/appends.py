@@ -8,72 +8,21 @@ one table, knows its seqs from memory, and checks nothing: no locks, no versions
 
 import argparse
 import asyncio
-import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
-from urllib.parse import urlsplit
-
-import pymysql
 
 from benchmarks.bare.serving import serve
+from benchmarks.bare.stores import Log, Row, new_log
 from ramet.session.v1 import session_pb2 as pb
 
-Row = tuple[str, int, int, str]
-
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS bare_record "
-    "(session VARCHAR(128), seq BIGINT, role INT, content {text} NOT NULL, PRIMARY KEY (session, seq))"
-)
-
-
-class _Log(Protocol):
-    def store(self, rows: Sequence[Row]) -> None:
-        """Stores rows and commits."""
-
-
-class _MySqlLog:
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._connection = pymysql.connect(
-            host=parts.hostname or "127.0.0.1",
-            port=parts.port or 3306,
-            user=parts.username or "root",
-            password=parts.password or "",
-            database=parts.path[1:],
-            charset="utf8mb4",
-        )
-        with self._connection.cursor() as cursor:
-            cursor.execute("DROP TABLE IF EXISTS bare_record")
-            cursor.execute(_TABLE.format(text="LONGTEXT"))
-
-    def store(self, rows: Sequence[Row]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany("INSERT INTO bare_record VALUES (%s, %s, %s, %s)", rows)
-        self._connection.commit()
-
-
-class _SqliteLog:
-    def __init__(self, url: str) -> None:
-        self._connection = sqlite3.connect(
-            url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False
-        )
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute("DROP TABLE IF EXISTS bare_record")
-        self._connection.execute(_TABLE.format(text="TEXT"))
-
-    def store(self, rows: Sequence[Row]) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.executemany("INSERT INTO bare_record VALUES (?, ?, ?, ?)", rows)
-        self._connection.execute("COMMIT")
+_COLUMNS = "session VARCHAR(128), seq BIGINT, role INT, content {text} NOT NULL, PRIMARY KEY (session, seq)"
 
 
 class _Appends:
     """Calls that come while a commit is under way share the next one."""
 
-    def __init__(self, log: _Log) -> None:
+    def __init__(self, log: Log) -> None:
         self._log = log
         self._heads: dict[str, int] = defaultdict(int)
         self._waiting: list[tuple[bytes, asyncio.Future[bytes]]] = []
@@ -122,8 +71,7 @@ def main() -> None:
     parser.add_argument("--listen", default="127.0.0.1:0")
     parser.add_argument("--database", required=True, help="sqlite:///FILE or mysql://USER:PASSWORD@HOST:PORT/NAME")
     arguments = parser.parse_args()
-    url = arguments.database
-    log = _SqliteLog(url) if url.startswith("sqlite:") else _MySqlLog(url)
+    log = new_log(arguments.database, "bare_record", _COLUMNS)
     asyncio.run(serve(arguments.listen, _Appends(log).behave))
 
 

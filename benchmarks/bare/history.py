@@ -8,18 +8,16 @@ It checks nothing, knows no spans of forks and no pages, and takes the first 1,0
 import argparse
 import asyncio
 import json
-import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
-import pymysql
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from benchmarks.bare.serving import serve
+from benchmarks.bare.stores import connect_mysql, connect_sqlite, is_sqlite
 from ramet.session.v1 import session_pb2 as pb
 
 _QUERY = """
@@ -41,20 +39,11 @@ Query = Callable[[str], Sequence[Row]]
 
 
 def _mysql(url: str) -> Query:
-    parts = urlsplit(url)
     local = threading.local()
 
     def query(session_id: str) -> Sequence[Row]:
         if not hasattr(local, "connection"):
-            local.connection = pymysql.connect(
-                host=parts.hostname or "127.0.0.1",
-                port=parts.port or 3306,
-                user=parts.username or "root",
-                password=parts.password or "",
-                database=parts.path[1:],
-                charset="utf8mb4",
-                autocommit=True,
-            )
+            local.connection = connect_mysql(url, autocommit=True)
         with local.connection.cursor() as cursor:
             cursor.execute(_QUERY.format(place="%s"), (session_id,))
             rows: Sequence[Row] = cursor.fetchall()
@@ -68,7 +57,7 @@ def _sqlite(url: str) -> Query:
 
     def query(session_id: str) -> Sequence[Row]:
         if not hasattr(local, "connection"):
-            local.connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+            local.connection = connect_sqlite(url)
         found: list[Row] = local.connection.execute(_QUERY.format(place="?"), (session_id,)).fetchall()
         return found
 
@@ -125,7 +114,7 @@ def main() -> None:
     parser.add_argument("--database", required=True, help="a database of Ramet's, as for its server")
     chosen = parser.parse_args()
     url = chosen.database
-    histories = _Histories(_sqlite(url) if url.startswith("sqlite:") else _mysql(url))
+    histories = _Histories(_sqlite(url) if is_sqlite(url) else _mysql(url))
     asyncio.run(serve(chosen.listen, histories.behave))
 
 

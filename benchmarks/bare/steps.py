@@ -9,76 +9,24 @@ what is on disk. It checks nothing, merges nothing, adds nothing up, and would s
 
 import argparse
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
-from urllib.parse import urlsplit
-
-import pymysql
 
 from benchmarks.bare.serving import serve_streams
+from benchmarks.bare.stores import Log, Row, new_log
 from ramet.telemetry.v1 import telemetry_pb2 as pb
 
-Row = tuple[Any, ...]
-
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS bare_step "
-    "(id BIGINT PRIMARY KEY, session_id VARCHAR(128), step_key VARCHAR(128), step_index INT, agent_name VARCHAR(32), "
+_COLUMNS = (
+    "id BIGINT PRIMARY KEY, session_id VARCHAR(128), step_key VARCHAR(128), step_index INT, agent_name VARCHAR(32), "
     "status INT, has_tool_call BOOLEAN, input_tokens BIGINT, output_tokens BIGINT, duration_ms BIGINT, "
-    "model VARCHAR(256), started_us BIGINT, ended_us BIGINT, thought {text}, model_input {text}, model_output {text})"
+    "model VARCHAR(256), started_us BIGINT, ended_us BIGINT, thought {text}, model_input {text}, model_output {text}"
 )
-_COLUMNS = 16
-
-
-class _Log(Protocol):
-    def store(self, rows: Sequence[Row]) -> None:
-        """Stores rows and commits."""
-
-
-class _MySqlLog:
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._connection = pymysql.connect(
-            host=parts.hostname or "127.0.0.1",
-            port=parts.port or 3306,
-            user=parts.username or "root",
-            password=parts.password or "",
-            database=parts.path[1:],
-            charset="utf8mb4",
-        )
-        self._insert = f"INSERT INTO bare_step VALUES ({', '.join(['%s'] * _COLUMNS)})"
-        with self._connection.cursor() as cursor:
-            cursor.execute("DROP TABLE IF EXISTS bare_step")
-            cursor.execute(_TABLE.format(text="LONGTEXT"))
-
-    def store(self, rows: Sequence[Row]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(self._insert, rows)
-        self._connection.commit()
-
-
-class _SqliteLog:
-    def __init__(self, url: str) -> None:
-        self._connection = sqlite3.connect(
-            url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False
-        )
-        self._insert = f"INSERT INTO bare_step VALUES ({', '.join(['?'] * _COLUMNS)})"
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute("DROP TABLE IF EXISTS bare_step")
-        self._connection.execute(_TABLE.format(text="TEXT"))
-
-    def store(self, rows: Sequence[Row]) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.executemany(self._insert, rows)
-        self._connection.execute("COMMIT")
 
 
 class _Steps:
     """Messages that come while a commit is under way share the next one, whatever stream they are of."""
 
-    def __init__(self, log: _Log) -> None:
+    def __init__(self, log: Log) -> None:
         self._log = log
         self._last_id = 0
         self._waiting: list[tuple[bytes, asyncio.Queue[bytes | None]]] = []
@@ -156,8 +104,7 @@ def main() -> None:
     parser.add_argument("--listen", default="127.0.0.1:0")
     parser.add_argument("--database", required=True, help="sqlite:///FILE or mysql://USER:PASSWORD@HOST:PORT/NAME")
     arguments = parser.parse_args()
-    url = arguments.database
-    log = _SqliteLog(url) if url.startswith("sqlite:") else _MySqlLog(url)
+    log = new_log(arguments.database, "bare_step", _COLUMNS)
     asyncio.run(serve_streams(arguments.listen, _Steps(log).behave))
 
 

@@ -139,39 +139,39 @@ class Prepared:
 
 def run(connection: Connection, bound: Bound) -> Sequence[Row]:
     """Runs one statement; returns its rows as the driver read them."""
-    return on_driver(connection, [bound], lambda cursor: _execute(cursor, bound))
+    return on_driver(connection, [bound], lambda driver: _execute(driver, bound))
 
 
-def _execute(cursor: Any, bound: Bound) -> Sequence[Row]:
-    if bound.stores:
-        cursor.executemany(bound.text, bound.parameters)
-        return ()
-    cursor.execute(bound.text, bound.parameters[0])
-    rows: Sequence[Row] = cursor.fetchall() if cursor.description else ()
-    return rows
+def _execute(driver: Any, bound: Bound) -> Sequence[Row]:
+    cursor = driver.cursor()
+    try:
+        if bound.stores:
+            cursor.executemany(bound.text, bound.parameters)
+            return ()
+        cursor.execute(bound.text, bound.parameters[0])
+        rows: Sequence[Row] = cursor.fetchall() if cursor.description else ()
+        return rows
+    finally:
+        cursor.close()
 
 
 def on_driver(connection: Connection, statements: Sequence[Bound], work: Callable[[Any], T]) -> T:
-    """Runs ``work`` with a cursor of the driver, within the same hooks and faults as any statement."""
-    driver: Any = connection.connection.driver_connection
-    cursor = driver.cursor()
+    """Runs ``work`` with the driver's connection, within the same hooks and faults as any statement."""
     try:
         # Whoever listens, as the check of a call's deadline does, hears of these statements as of all others.
         for hear in connection.dispatch.before_cursor_execute:
             for each in statements:
                 given = each.parameters if each.stores else each.parameters[0]
-                hear(connection, cursor, each.text, given, None, each.stores)
-        return work(cursor)
+                hear(connection, None, each.text, given, None, each.stores)
+        return work(connection.connection.driver_connection)
     except connection.dialect.loaded_dbapi.Error as error:
-        _refuse(connection, cursor, error, statements)
-    finally:
-        cursor.close()
+        _refuse(connection, error, statements)
 
 
-def _refuse(connection: Connection, cursor: Any, error: Exception, statements: Sequence[Bound]) -> NoReturn:
+def _refuse(connection: Connection, error: Exception, statements: Sequence[Bound]) -> NoReturn:
     text = statements[0].text if statements else ""
     # No public way raises a driver's error as SQLAlchemy does, which also gives up a connection that broke.
-    connection._handle_dbapi_exception(error, text, None, cursor, None)  # noqa: SLF001
+    connection._handle_dbapi_exception(error, text, None, None, None)  # noqa: SLF001
 
 
 def _bind_processor(kind: TypeEngine[Any], dialect: Dialect) -> Processor | None:

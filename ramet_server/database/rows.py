@@ -6,6 +6,9 @@ all packets that have arrived are taken at once, values are read in one loop, an
 their bytes. 1,000 records of 12 columns took 10.5 ms of CPU by the driver's loop and 4.5 by this one, one such
 row 0.11 ms and 0.04.
 
+The answer to a statement without rows is read so, too: of six that travel together, as those of an append do,
+the driver's own way took FIGURE.
+
 Whatever is not plain (a packet that has not arrived whole or has 16 MB, an error, the end) is left to the driver.
 """
 
@@ -28,6 +31,9 @@ _NOT_LAST = 0xFFFFFF
 
 _MARKS = 0xFE
 """Packets that begin with this, or with more, are ends or errors, or begin with a value of 16 MB."""
+
+_DONE = 0x00
+"""What an answer begins with that has no rows."""
 
 _NULL = 0xFB
 _WIDTHS = {0xFC: 2, 0xFD: 3, 0xFE: 8}
@@ -112,6 +118,28 @@ def _arrived(driver: Any, most: int | None = None) -> list[bytes]:
     file.read(at)
     driver._next_seq_id = number  # noqa: SLF001 - as above
     return packets
+
+
+def done(driver: Any) -> bool:
+    """Takes the next answer if it says that a statement without rows was done; else leaves it to the driver."""
+    file, number = driver._rfile, driver._next_seq_id  # noqa: SLF001 - as above
+    try:
+        arrived = file.peek(_HEADER)
+    except OSError:
+        return False
+    if len(arrived) <= _HEADER or arrived[_HEADER] != _DONE or arrived[3] != number:
+        return False
+    end = _HEADER + (arrived[0] | arrived[1] << 8 | arrived[2] << 16)
+    if len(arrived) < end:
+        return False
+    place = _HEADER + 1
+    # How many rows it met, and the last number that it gave out.
+    for _ in range(2):
+        place += 1 + _WIDTHS.get(arrived[place], 0)
+    driver.server_status = arrived[place] | arrived[place + 1] << 8
+    file.read(end)
+    driver._next_seq_id = (number + 1) % 256  # noqa: SLF001 - as above
+    return True
 
 
 def _row(packet: bytes, decodes: Sequence[_Decode], encoding: str) -> _Row:

@@ -24,6 +24,10 @@ class Backend(Protocol):
         """Sets up a new driver connection."""
         ...
 
+    def is_usable(self, driver: Any) -> bool:
+        """Tells whether a driver connection that was idle can still be used."""
+        ...
+
     def turn(self, call: Call) -> AbstractContextManager[None]:
         """Waits for the right to write, where the dialect has but one writer."""
         ...

@@ -17,6 +17,7 @@ from ramet_server.database.backend import Backend, RowsHeld
 from ramet_server.database.engine import WATCH, open_engine
 from ramet_server.database.faults import Fault, classify, refusal
 from ramet_server.database.interrupter import Interrupter, Watch
+from ramet_server.database.kept import KeptConnections
 from ramet_server.database.moved import Moved, forget, taken
 from ramet_server.database.prepared import Bound, Guard, Row
 from ramet_server.domain.call import Call
@@ -47,6 +48,7 @@ class Database:
         """Tells what this process commits."""
         self._slots = Semaphore(self.pool_size)
         self._interrupter = Interrupter()
+        self._connections = KeptConnections(engine, backend.is_usable)
 
     @classmethod
     def open(cls, url: str, pool_size: int = 8) -> Self:
@@ -56,6 +58,7 @@ class Database:
     def close(self) -> None:
         """Closes all idle connections and the interrupter; units in flight should have ended."""
         self._interrupter.close()
+        self._connections.close()
         self.engine.dispose()
 
     def read(self, call: Call, fn: Callable[[Connection], T], *, snapshot: bool = False) -> T:
@@ -171,18 +174,20 @@ class Database:
             return result
 
     def _one_trip_once(self, call: Call, make: Callable[[Connection], tuple[T, Sequence[Guard], Sequence[Bound]]]) -> T:
-        with self.backend.turn(call), self._slot(call), self._unit(call) as (connection, watch):
+        # Nobody watches it, since nothing is sent before the time in which it may be hit would end.
+        with self.backend.turn(call), self._slot(call), self._lent() as connection:
             forget(connection)
             result, guards, changes = make(connection)
             commit = partial(self.backend.commit_guarded, connection, call, guards, changes)
-            self._commit(call, connection, watch, commit)
+            self._commit(call, connection, None, commit)
             return result
 
     def _commit(
-        self, call: Call, connection: Connection, watch: Watch, commit: Callable[[Callable[[], None]], None]
+        self, call: Call, connection: Connection, watch: Watch | None, commit: Callable[[Callable[[], None]], None]
     ) -> None:
-        # From here on nothing may hit the connection: a COMMIT that is interrupted tells nothing.
-        watch.end()
+        if watch is not None:
+            # From here on nothing may hit the connection: a COMMIT that is interrupted tells nothing.
+            watch.end()
         call.check()
         committing = False
 
@@ -221,33 +226,39 @@ class Database:
 
     @contextmanager
     def _unit(self, call: Call) -> Iterator[tuple[Connection, Watch]]:
-        """Lends a watched connection, and takes it back in a state in which the next unit can use it."""
+        """Lends a watched connection."""
         call.check()
-        watch: Watch | None = None
+        with self._lent() as connection:
+            driver = connection.connection.driver_connection
+            watch = self._interrupter.watch(call, partial(self.backend.interrupt, driver))
+            connection.info[WATCH] = watch
+            try:
+                yield connection, watch
+            except (DBAPIError, PoolTimeout):
+                if watch.interrupted:
+                    call.check()
+                raise
+            finally:
+                self._interrupter.forget(watch)
+                if not connection.invalidated:
+                    connection.info.pop(WATCH, None)
+                    if watch.interrupted and self.backend.drops_interrupted:
+                        connection.invalidate()
+
+    @contextmanager
+    def _lent(self) -> Iterator[Connection]:
+        """Lends a connection, and takes it back in a state in which the next unit can use it."""
         try:
-            with self.engine.connect() as connection:
-                driver = connection.connection.driver_connection
-                watch = self._interrupter.watch(call, partial(self.backend.interrupt, driver))
-                connection.info[WATCH] = watch
-                try:
-                    yield connection, watch
-                finally:
-                    self._interrupter.forget(watch)
-                    self._take_back(connection, watch)
+            kept = self._connections.take()
+            try:
+                yield kept.connection
+            finally:
+                self._connections.give_back(kept)
         except (DBAPIError, PoolTimeout) as error:
-            if watch is not None and watch.interrupted:
-                call.check()
             fault = classify(error)
             if fault in (Fault.RACE, Fault.LOST):
                 raise _MayRetry(error, lost=fault is Fault.LOST) from error
             raise refusal(error) from error
-
-    def _take_back(self, connection: Connection, watch: Watch) -> None:
-        if connection.invalidated:
-            return
-        connection.info.pop(WATCH, None)
-        if watch.interrupted and self.backend.drops_interrupted:
-            connection.invalidate()
 
 
 class KeyTaken(Exception):

@@ -165,6 +165,14 @@ class MySqlBackend:
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             cursor.execute(f"SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = {_LOCK_WAIT_S}, {own}")
 
+    def is_usable(self, driver: RametConnection) -> bool:
+        """Tells whether the server answers, or answered a moment ago."""
+        try:
+            driver.ping()
+        except (pymysql.MySQLError, OSError):
+            return False
+        return True
+
     @contextmanager
     def turn(self, call: Call) -> Iterator[None]:  # noqa: ARG002 - the server orders its writers itself
         """Waits for nothing."""

@@ -7,7 +7,7 @@ their bytes. 1,000 records of 12 columns took 10.5 ms of CPU by the driver's loo
 row 0.11 ms and 0.04.
 
 The answer to a statement without rows is read so, too: of six that travel together, as those of an append do,
-the driver's own way took FIGURE.
+the driver's own way made 250 calls of functions.
 
 Whatever is not plain (a packet that has not arrived whole or has 16 MB, an error, the end) is left to the driver.
 """

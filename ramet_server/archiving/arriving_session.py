@@ -60,7 +60,7 @@ class OpenSession:
         context.rules.check_session(archived)
         self._check_names(archived.shown)
         new_id = context.ids.session(archived.session.session_id)
-        self._wanted = replace(archived, session=replace(archived.session, session_id=new_id))
+        self._wanted = replace(archived, session=archived.session._replace(session_id=new_id))
         self._coming = context.provenance.coverage.missing(archived.shown)
         self._expected = _each(self._coming)
         self._batch: list[tuple[int, Placed]] = []
@@ -105,7 +105,7 @@ class OpenSession:
         if self._arrival is None:
             return Counts()
         largest = max((provenance.largest.get(span.origin, 0) for span in self._wanted.shown), default=0)
-        session = replace(self._wanted.session, max_record_bytes=largest)
+        session = self._wanted.session._replace(max_record_bytes=largest)
         self._rules.finish(self._context.call, self._arrival, replace(self._wanted, session=session))
         return Counts(sessions=1, records=count(self._coming))
 

@@ -1,14 +1,15 @@
 """Connections that units of work lend each other without going through the pool.
 
-To take one out of SQLAlchemy's pool and give it back costs as much as a small statement, 110 calls of functions. What the
-pool does meanwhile is done here as well: a connection that the server has closed is not lent, no transaction
-stays open, and after some time the pool gets it back and decides whether it is too old.
+To take one out of the pool of SQLAlchemy and give it back costs as much as a small statement, 110 calls of
+functions. What the pool does meanwhile is done here as well: a connection that the server has closed is not
+lent, no transaction stays open, and after some time the pool gets it back and decides whether it is too old.
 """
 
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 from sqlalchemy import Connection, Engine
@@ -35,7 +36,7 @@ class KeptConnections:
         self._is_usable = is_usable
         # A list takes and gives its last item whole, whatever other threads do.
         self._idle: list[Kept] = []
-        self._closed = False
+        self._closed = Event()
 
     def take(self) -> Kept:
         """Returns a connection that is in no transaction; raises what the engine raises where there is none."""
@@ -56,7 +57,7 @@ class KeptConnections:
     def give_back(self, kept: Kept) -> None:
         """Takes a connection back and ends its transaction; one that cannot do that is the pool's to give up."""
         connection = kept.connection
-        if self._closed or connection.invalidated:
+        if self._closed.is_set() or connection.invalidated:
             connection.close()
             return
         try:
@@ -67,12 +68,12 @@ class KeptConnections:
             connection.close()
             return
         self._idle.append(kept)
-        if self._closed:
+        if self._closed.is_set():
             self.close()
 
     def close(self) -> None:
         """Gives all idle connections back to the pool; those that are lent follow when their units end."""
-        self._closed = True
+        self._closed.set()
         while self._idle:
             with suppress(IndexError):
                 self._idle.pop().connection.close()

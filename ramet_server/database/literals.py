@@ -1,21 +1,25 @@
 """Values as literals of MySQL's SQL, where several statements travel as one text."""
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 from pymysql.constants import SERVER_STATUS
-from pymysql.converters import escape_string
+from pymysql.converters import conversions
 
 Literals = Callable[[Sequence[Any]], tuple[str, ...]]
+
+_ESCAPED = [chr(code) for code in range(128)]
+for _plain, _escaped in {"\0": "0", "\n": "n", "\r": "r", "\x1a": "Z", '"': '"', "'": "'", "\\": "\\"}.items():
+    _ESCAPED[ord(_plain)] = "\\" + _escaped
 
 
 def literals(driver: Any) -> Literals:
     """Returns what makes literals of a row's values for a connection of the driver.
 
     The driver's own ``escape`` looks at its settings for each value: the 34 of an append took it 58 to 119 us, and
-    take 13 to 30 here.
+    take FIGURE here.
     """
     escape = driver.escape
     if driver.server_status & SERVER_STATUS.SERVER_STATUS_NO_BACKSLASH_ESCAPES:
@@ -25,13 +29,15 @@ def literals(driver: Any) -> Literals:
 
 
 def _text(value: str) -> str:
-    return f"'{escape_string(value)}'"
+    return f"'{value.translate(_ESCAPED)}'"
 
 
 @lru_cache(maxsize=256)
 def _moment(value: datetime) -> str:
     # All rows of an append tell the same moment.
-    return f"'{value}'"
+    if value.tzinfo is None:
+        raise ValueError("Only aware datetimes are stored.")
+    return f"'{value.astimezone(UTC).replace(tzinfo=None)}'"
 
 
 def _flag(value: bool) -> str:
@@ -40,3 +46,6 @@ def _flag(value: bool) -> str:
 
 _KNOWN: dict[type, Callable[[Any], str]] = {str: _text, int: str, bool: _flag, datetime: _moment}
 """By the very type: what else there is, such as a word of a closed list, goes by the driver."""
+
+CONVERSIONS: Mapping[Any, Any] = {**conversions, datetime: lambda value, _: _moment(value)}
+"""The driver's own, but for moments, which are aware and stored in UTC."""

@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ramet_server.database.backend import RowsHeld, RowsMoved
 from ramet_server.database.faults import Fault, classify
-from ramet_server.database.literals import literals
+from ramet_server.database.literals import CONVERSIONS, literals
 from ramet_server.database.prepared import Bound, Guard, Row, on_driver
 from ramet_server.database.rows import BUFFER_BYTES, Result, done
 from ramet_server.domain.call import Call
@@ -283,6 +283,7 @@ class MySqlBackend:
             "client_flag": named.get("client_flag", 0) | CLIENT.MULTI_STATEMENTS,
             "sql_mode": _SQL_MODE,
             "cursorclass": _Cursor,
+            "conv": CONVERSIONS,
             **options,
         }
         return RametConnection(*positional, **named)

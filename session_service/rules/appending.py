@@ -1,7 +1,7 @@
 """The transactional part of an append, apart from opening the unit: other units may hold several."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from ramet_server.domain.errors import InvalidField
@@ -58,8 +58,7 @@ def append_in(unit: ContentUnit, append: Append, sizes: Sequence[int], now: date
     requests.check_head(append.expected_head_seq, before)
     records = numbered(append.records, sizes, before.head_seq + 1, now)
     unit.records.insert(before.origin, records)
-    after = replace(
-        before,
+    after = before._replace(
         head_seq=records[-1].seq,
         turn_count=before.turn_count + append.turn_delta,
         max_record_bytes=max(before.max_record_bytes, *sizes),
@@ -69,7 +68,7 @@ def append_in(unit: ContentUnit, append: Append, sizes: Sequence[int], now: date
     unit.sessions.save(before, after)
     consumed, insight_version = _consume_insight(unit, append, now)
     tags = unit.sessions.tags(append.session_id)
-    session = after if after.tags == tags else replace(after, tags=tags)
+    session = after if after.tags == tags else after._replace(tags=tags)
     return Appended(tuple(record.seq for record in records), session, consumed, insight_version)
 
 

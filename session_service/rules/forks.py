@@ -146,15 +146,13 @@ def _fork_in(unit: UnitOfWork, fork: Fork, own: Sequence[NewRecord], sizes: Sequ
     if source is None:
         raise SessionNotFound("No session has this id.", field="source_session_id")
     inherited = _inherit(unit, source, fork)
-    session = replace(
-        new_session(fork.session_id, fork.metadata, now),
+    session = new_session(fork.session_id, fork.metadata, now)._replace(
         head_seq=inherited.through,
         floor_seq=inherited.floor,
         max_record_bytes=source.max_record_bytes if inherited.shown else 0,
     )
     records = numbered(own, sizes, session.head_seq + 1, now)
-    after = replace(
-        session,
+    after = session._replace(
         head_seq=session.head_seq + len(records),
         max_record_bytes=max(session.max_record_bytes, *sizes, 0),
         open_groups=follow(unit, session, map(light, records)),
@@ -216,7 +214,7 @@ def _incomplete(
 def _replay(unit: UnitOfWork, outcome: Outcome) -> Forked:
     session = requests.found(unit.sessions.get(text_in(outcome, "session_id")))
     return Forked(
-        replace(session, version=number_in(outcome, "version")),
+        session._replace(version=number_in(outcome, "version")),
         number_in(outcome, "inherited_through_seq"),
         number_in(outcome, "incomplete_records"),
     )

@@ -165,10 +165,10 @@ class SessionRules:
         def work(unit: UnitOfWork) -> tuple[Session, Outcome]:
             before = requests.found(unit.sessions.lock(session_id))
             requests.check_version(expected_version, before.version)
-            before = replace(before, tags=unit.sessions.tags(session_id))
+            before = before._replace(tags=unit.sessions.tags(session_id))
             session = before
             if before.status is not status:
-                session = replace(before, status=status, version=before.version + 1, updated_at=self._clock.now())
+                session = before._replace(status=status, version=before.version + 1, updated_at=self._clock.now())
                 unit.sessions.save(before, session)
             return session, _outcome(session)
 
@@ -239,24 +239,23 @@ def _create_in(unit: ContentUnit, session: Session) -> Session:
 def replayed_session(unit: UnitOfWork, outcome: Outcome) -> Session:
     """Returns the session of a repeated request, with the version that it had after the first."""
     session = requests.found(unit.sessions.get(text_in(outcome, "session_id")))
-    return replace(session, version=number_in(outcome, "version"))
+    return session._replace(version=number_in(outcome, "version"))
 
 
 def _update_in(unit: ContentUnit, put: SessionPut, now: datetime) -> Session | None:
     locked = unit.sessions.lock(put.session_id)
     if locked is None:
         return None
-    before = replace(requests.writable(locked), tags=unit.sessions.tags(put.session_id))
+    before = requests.writable(locked)._replace(tags=unit.sessions.tags(put.session_id))
     requests.check_version(put.expected_version, before.version)
     given = put.metadata
-    after = replace(
-        before,
+    after = before._replace(
         label=before.label if given.label is None else given.label,
         tags=before.tags if given.tags is None else given.tags,
         metadata_json=before.metadata_json if given.metadata_json is None else given.metadata_json or None,
     )
     if after != before:
-        after = replace(after, version=before.version + 1, updated_at=now)
+        after = after._replace(version=before.version + 1, updated_at=now)
         unit.sessions.save(before, after)
     return after
 

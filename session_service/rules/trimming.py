@@ -1,7 +1,7 @@
 """Dropping records at either end of a history: trims and rewinds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from ramet_server.domain.call import Call
@@ -124,8 +124,8 @@ def trim_in(unit: ContentUnit, trim: Trim, now: datetime) -> tuple[Trimmed, list
     tracker = Tracker.decode(session.open_groups)
     if tracker is not None:
         tracker.forget_through(floor_seq)
-    after = replace(
-        session, floor_seq=floor_seq, open_groups=session.open_groups if tracker is None else tracker.encode()
+    after = session._replace(
+        floor_seq=floor_seq, open_groups=session.open_groups if tracker is None else tracker.encode()
     )
     unit.sessions.save(session, after)
     return Trimmed(spans.count(spans.clip(shown, first, spans.OPEN_END)), floor_seq), released
@@ -153,7 +153,7 @@ def truncate_in(unit: ContentUnit, truncate: Truncate, now: datetime) -> tuple[i
     head_seq = session.head_seq + 1
     unit.spans.replace(session.origin, stored, [*kept, Span(session.origin, head_seq + 1)])
     released = release_in(unit, session.origin, dropped, now)
-    unit.sessions.save(session, replace(session, head_seq=head_seq, open_groups=_reopened(unit, session, kept)))
+    unit.sessions.save(session, session._replace(head_seq=head_seq, open_groups=_reopened(unit, session, kept)))
     return head_seq, released
 
 

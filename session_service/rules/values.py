@@ -33,9 +33,8 @@ class SlotName(StrEnum):
     MEMORY = "memory"
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """Metadata of a session, with what the server keeps beside it."""
+class Session(NamedTuple):
+    """Metadata of a session, with what the server keeps beside it; a named tuple as ``Record`` is."""
 
     session_id: str
     origin: str

@@ -4,6 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from functools import cache, reduce
+from operator import attrgetter
 
 from sqlalchemy import ColumnElement, Connection, Text, bindparam, cast, func, literal_column, select
 
@@ -26,6 +27,8 @@ _STATE = ("origin", "version", "head_seq", "floor_seq", "max_record_bytes", "ope
 ``origin`` is another one in each incarnation, ``version`` moves with all metadata, and head or floor with
 the history; the last two are what a repair may change by itself.
 """
+
+_state_values = attrgetter(*_STATE)
 
 
 class Remembered:
@@ -114,4 +117,4 @@ def _state() -> ColumnElement[str]:
 
 
 def _state_of(each: Session) -> str:
-    return " ".join(["" if (value := getattr(each, name)) is None else str(value) for name in _STATE])
+    return " ".join(["" if value is None else str(value) for value in _state_values(each)])

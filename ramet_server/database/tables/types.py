@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import CHAR, BigInteger, DateTime, Dialect, MetaData, String, Text, text
@@ -124,13 +123,17 @@ class UtcDateTime(TypeDecorator[datetime]):
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
         """Returns what makes a parameter of a moment."""
         if dialect.name == "mysql":
-            # The driver takes datetimes: what SQLAlchemy would put around this one costs more than itself.
-            return _in_utc
+            # Connections to MySQL take aware moments as they are; see ``ramet_server.database.literals``.
+            return None
         return super().bind_processor(dialect)
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base class calls it so
         """Turns an aware datetime into a plain one in UTC."""
-        return _in_utc(value)
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("Only aware datetimes are stored.")
+        return (value if value.tzinfo is UTC else value.astimezone(UTC)).replace(tzinfo=None)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
         """Returns what makes a moment of what the driver read."""
@@ -140,12 +143,3 @@ class UtcDateTime(TypeDecorator[datetime]):
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base class calls it so
         """Turns what is stored into an aware datetime."""
         return None if value is None else value.replace(tzinfo=UTC)
-
-
-@lru_cache(maxsize=256)
-def _in_utc(value: datetime | None) -> datetime | None:
-    if value is None:
-        return None
-    if value.tzinfo is None:
-        raise ValueError("Only aware datetimes are stored.")
-    return (value if value.tzinfo is UTC else value.astimezone(UTC)).replace(tzinfo=None)

@@ -180,7 +180,7 @@ class ArrivingSessions:
 
     def finish(self, call: Call, arrival: Arrival, arrived: Leaving) -> None:
         """Makes a session visible whose records have all been brought."""
-        whole = replace(arrived.session, origin=arrival.origin, open_groups=_UNKNOWN_GROUPS)
+        whole = arrived.session._replace(origin=arrival.origin, open_groups=_UNKNOWN_GROUPS)
 
         def work(unit: ArchiveUnit) -> None:
             _lock(unit, arrival)

@@ -17,9 +17,9 @@ Listener = Callable[[str], None]
 """Takes a key; runs on the thread that committed, so it must neither block nor raise."""
 
 
-def note(connection: Connection, kind: str, key: str) -> None:
-    """Notes that a topic moves if this transaction is committed."""
-    connection.info.setdefault(_NOTES, set()).add((kind, key))
+def note(connection: Connection, kind: str, *keys: str) -> None:
+    """Notes that topics move if this transaction is committed."""
+    connection.info.setdefault(_NOTES, set()).update([(kind, key) for key in keys])
 
 
 def forget(connection: Connection) -> None:

@@ -65,20 +65,26 @@ class Changes:
     sessions: dict[Key, Session] = field(default_factory=dict)
     logged: list[Row] = field(default_factory=list)
 
-    def add(self, other: "Changes") -> None:
-        """Takes in what another member wrote."""
+    def take(self, other: "Changes") -> None:
+        """Takes in what a member wrote."""
         self.records += other.records
         self.marks += other.marks
         self.sessions |= other.sessions
         self.logged += other.logged
+
+    def clear(self) -> None:
+        """Forgets it all."""
+        self.records.clear()
+        self.marks.clear()
+        self.sessions.clear()
+        self.logged.clear()
 
     def bound(self, connection: Connection) -> list[Bound]:
         """Returns the statements that store it, and notes what they move.
 
         The log comes last, so that its keys are held for a short time.
         """
-        for after in self.sessions.values():
-            note(connection, HISTORY, after.origin)
+        note(connection, HISTORY, *[after.origin for after in self.sessions.values()])
         sessions = [(key[0], *_stored_values(after)) for key, after in sorted(self.sessions.items())]
         tables: list[tuple[Prepared, Sequence[Row]]] = [
             (INSERT_RECORDS, self.records),
@@ -155,7 +161,10 @@ class _Log:
 
 
 class MemberUnit:
-    """A member's unit of work; implements ``rules.ports.UnitOfWork`` as far as members need it."""
+    """A member's unit of work; implements ``rules.ports.UnitOfWork`` as far as members need it.
+
+    The members of a space use one after another, since to make one for each took as long as its append.
+    """
 
     def __init__(
         self,
@@ -178,6 +187,11 @@ class MemberUnit:
         self.records = _Records(connection, self.changes)
         self.marks = _Marks(connection, self.changes)
         self.requests = _Log(space, service, clock, self.changes)
+
+    def begin(self) -> None:
+        """Forgets the member before, and what it wrote if it failed."""
+        self.changes.clear()
+        self.wrote_at_once = False
 
     @property
     def slots(self) -> SqlSlots:

@@ -186,6 +186,7 @@ class SharedUnits:
     ) -> tuple[list[T | RametError | Alone], Sequence[Bound]]:
         changes = Changes()
         seen: set[tuple[str, str | None]] = set()
+        units: dict[str, MemberUnit] = {}
         answers: list[T | RametError | Alone] = []
         for member in members:
             key = _logged_key(member)
@@ -194,7 +195,10 @@ class SharedUnits:
                 continue
             if key is not None:
                 seen.add(key)
-            unit = MemberUnit(connection, member.call.space, held, self._service, self._clock, is_open=is_open)
+            unit = units.get(member.call.space)
+            if unit is None:
+                unit = MemberUnit(connection, member.call.space, held, self._service, self._clock, is_open=is_open)
+                units[member.call.space] = unit
             answers.append(_run_member(unit, member, held, changes))
         return answers, changes.bound(connection)
 
@@ -218,6 +222,7 @@ class SharedUnits:
 def _run_member(unit: MemberUnit, member: Member[UnitOfWork, Any], held: dict[Key, Session], changes: Changes) -> Any:
     try:
         member.call.check()
+        unit.begin()
         result, outcome = member.work(unit)
         unit.requests.put(member.mutation, outcome)
     except (RametError, OwnUnitNeeded) as error:
@@ -225,7 +230,7 @@ def _run_member(unit: MemberUnit, member: Member[UnitOfWork, Any], held: dict[Ke
             raise WriteConflict("A member failed after it had written.") from error
         return error if isinstance(error, RametError) else ALONE
     held.update(unit.changes.sessions)
-    changes.add(unit.changes)
+    changes.take(unit.changes)
     return result
 
 

@@ -4,9 +4,7 @@ import hashlib
 import inspect
 import logging
 import math
-import select
 import socket
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -15,7 +13,7 @@ from typing import Any
 import pymysql
 import pymysql.cursors
 from pymysql.connections import Connection as DriverConnection
-from pymysql.constants import CLIENT, COMMAND, SERVER_STATUS
+from pymysql.constants import CLIENT
 from pymysql.cursors import RE_INSERT_VALUES
 from sqlalchemy import URL, Connection, text
 from sqlalchemy.dialects.mysql.pymysql import MySQLDialect_pymysql
@@ -24,8 +22,8 @@ from sqlalchemy.exc import DBAPIError
 from ramet_server.database.backend import RowsHeld, RowsMoved
 from ramet_server.database.faults import Fault, classify
 from ramet_server.database.literals import CONVERSIONS, literals
+from ramet_server.database.mysql_connection import RametConnection, RametCursor
 from ramet_server.database.prepared import Bound, Guard, Row, on_driver
-from ramet_server.database.rows import BUFFER_BYTES, Result, done
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import DatabaseUnavailable
 
@@ -33,7 +31,6 @@ _log = logging.getLogger(__name__)
 
 _CONNECT_TIMEOUT_S = 5
 _KILL_TIMEOUT_S = 2
-_FRESH_S = 1.0
 _LOCK_WAIT_S = 10
 _SCHEMA_LOCK_WAIT_S = 120
 _DEEPEST_RECURSION = 1_000_000
@@ -49,84 +46,6 @@ _SQL_MODE = (
     "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
     "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 )
-
-
-class _Cursor(pymysql.cursors.Cursor):
-    """A cursor that makes its values literals the short way, see ``literals``.
-
-    The 27 values of a telemetry step took 44 us by the driver's own way, and 25 so.
-    """
-
-    def _mogrify(self, query: Any, args: Any) -> Any:
-        if type(args) is tuple:
-            return query % literals(self.connection)(args)
-        if type(args) is dict:
-            return query % dict(zip(args, literals(self.connection)(tuple(args.values())), strict=True))
-        return super()._mogrify(query, args)  # type: ignore[misc]  # the stubs leave it out
-
-
-class RametConnection(DriverConnection):
-    """A driver connection that makes no trip to the server for nothing, and reads rows fast."""
-
-    # The driver's own attributes, which its stubs leave out.
-    server_status: int
-    _sock: socket.socket | None
-    _result: Result | None
-
-    _used_at = 0.0
-
-    def rollback(self) -> None:
-        """Rolls back where a transaction is open; the server tells with each answer whether one is."""
-        self._used_at = time.monotonic()
-        if self.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS:
-            super().rollback()
-
-    def connect(self, sock: Any = None) -> None:
-        """Connects; what the server says later is read in larger pieces."""
-        super().connect(sock)
-        if self._sock is not None:
-            self._rfile = self._sock.makefile("rb", BUFFER_BYTES)
-
-    def _read_query_result(self, unbuffered: bool = False) -> Any:
-        if unbuffered:
-            return super()._read_query_result(unbuffered)  # type: ignore[misc] # left out of the stubs
-        self._result = None
-        result = Result(self)
-        result.read()
-        self._result = result
-        if result.server_status is not None:
-            self.server_status = result.server_status
-        return result.affected_rows
-
-    def send(self, text: str) -> None:
-        """Sends statements, whose answers ``next_rows`` reads one by one; all of them, unless one is an error."""
-        self._execute_command(COMMAND.COM_QUERY, text.encode(self.encoding))  # type: ignore[attr-defined]
-        self._result = None
-
-    def next_rows(self) -> Sequence[Row]:
-        """Returns the rows of the next statement, none where it has none; raises the error that it met."""
-        if done(self):
-            return ()
-        self._read_query_result()
-        rows: Sequence[Row] = self._result.rows or () if self._result is not None else ()
-        self._result = None
-        return rows
-
-    def ping(self, reconnect: Any = False) -> None:
-        """Asks whether the server is there, unless it answered a moment ago and has not hung up since.
-
-        That it hung up is seen here without a trip. A unit that begins by reading would notice it and start
-        again, but one that is a single trip could only call its outcome unknown.
-        """
-        if time.monotonic() - self._used_at > _FRESH_S or self._sock is None or _has_news(self._sock):
-            super().ping(reconnect)
-
-
-def _has_news(channel: socket.socket) -> bool:
-    """Tells whether something came that nobody asked for, such as the end of the connection."""
-    watched = select.poll()
-    watched.register(channel, select.POLLIN)
-    return bool(watched.poll(0))
 
 
 class MySqlBackend:
@@ -154,7 +73,8 @@ class MySqlBackend:
     def on_connect(self, driver: Any) -> None:
         """Sets up a new driver connection."""
         own = f"cte_max_recursion_depth = {_DEEPEST_RECURSION}"
-        if "MariaDB" in driver.get_server_info():
+        driver.is_mariadb = "MariaDB" in driver.get_server_info()
+        if driver.is_mariadb:
             # MariaDB would turn a list of 1,000 ids into a join, and read every row of a space to answer it.
             own = f"max_recursive_iterations = {_DEEPEST_RECURSION}, in_predicate_conversion_threshold = 0"
             # The tags of a session come as one JSON text, which MariaDB would cut at this length.
@@ -189,8 +109,15 @@ class MySqlBackend:
 
     def commit_with(self, connection: Connection, changes: Sequence[Bound], reached: Callable[[], None]) -> None:
         """Runs statements and the COMMIT, in one trip to the server, which stops at the first that fails."""
-        texts = [*_rendered(connection, changes), "COMMIT"]
-        on_driver(connection, changes, lambda driver: _in_one_trip(driver, texts, {len(changes): reached}))
+        texts = _rendered(connection, changes)
+
+        def work(driver: RametConnection) -> None:
+            if driver.is_mariadb:
+                driver.run_block("", texts, reached)
+            else:
+                _in_one_trip(driver, [*texts, "COMMIT"], {len(changes): reached})
+
+        on_driver(connection, changes, work)
 
     def commit_guarded(
         self,
@@ -202,20 +129,25 @@ class MySqlBackend:
     ) -> None:
         """Runs a transaction in one trip to the server, which stops where a guard fails."""
         queries = [guard.query for guard in guards]
-        texts = ["BEGIN"]
-        for guard, query in zip(guards, _rendered(connection, queries), strict=True):
-            # No statement fails on a condition; a sum that is out of range does. SET has no rows to send.
-            texts.append(f"SET @ramet_guard = {_LARGEST_NUMBER} + (({query}) <> {guard.number:d})")
-        texts += [*_rendered(connection, changes), "COMMIT"]
+        asked, changing = _rendered(connection, queries), _rendered(connection, changes)
         guarded = True
 
         def passed() -> None:
             nonlocal guarded
             guarded = False
 
-        told = {1 + len(guards): passed, len(texts) - 1: reached}
+        def work(driver: RametConnection) -> None:
+            if driver.is_mariadb:
+                # It knows no NOWAIT within a block; so nothing in this one waits for a lock.
+                plain = [text.removesuffix(" NOWAIT") for text in asked]
+                texts = ["START TRANSACTION", *map(_guard, guards, plain), *changing]
+                driver.run_block("SET STATEMENT innodb_lock_wait_timeout = 0 FOR ", texts, reached)
+            else:
+                texts = ["BEGIN", *map(_guard, guards, asked), *changing, "COMMIT"]
+                _in_one_trip(driver, texts, {1 + len(guards): passed, len(texts) - 1: reached})
+
         try:
-            on_driver(connection, [*queries, *changes], lambda driver: _in_one_trip(driver, texts, told))
+            on_driver(connection, [*queries, *changes], work)
         except DBAPIError as error:
             fault = classify(error) if guarded else None
             if fault is Fault.RACE:
@@ -282,7 +214,7 @@ class MySqlBackend:
             # Lets several statements travel together; values never become SQL, so nobody else can add one.
             "client_flag": named.get("client_flag", 0) | CLIENT.MULTI_STATEMENTS,
             "sql_mode": _SQL_MODE,
-            "cursorclass": _Cursor,
+            "cursorclass": RametCursor,
             "conv": CONVERSIONS,
             **options,
         }
@@ -304,6 +236,12 @@ def _in_one_trip(
             told[place]()
         rows.append(driver.next_rows())
     return rows
+
+
+def _guard(guard: Guard, query: str) -> str:
+    """Returns a statement that fails unless the query tells the number."""
+    # No statement fails on a condition; a sum that is out of range does. SET has no rows to send.
+    return f"SET @ramet_guard = {_LARGEST_NUMBER} + (({query}) <> {guard.number:d})"
 
 
 def _rendered(connection: Connection, statements: Sequence[Bound]) -> list[str]:

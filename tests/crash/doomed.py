@@ -10,9 +10,10 @@ import sqlite3
 import sys
 from typing import Any
 
-import pymysql.connections
+from pymysql.constants import SERVER_STATUS
 
 from ramet_server.commands import main
+from ramet_server.database.mysql_connection import RametConnection
 
 # What servers ask for their own sake, at moments that no test chooses.
 _NOT_COUNTED = ("SELECT 1", "SELECT ?")
@@ -44,36 +45,39 @@ class Doom:
 
 
 def doom_mysql(doom: Doom) -> None:
-    """Counts the steps of PyMySQL connections; statements that travel together are sent as one."""
-    driver: Any = pymysql.connections.Connection
-    send, read_on, commit = driver.query, driver.next_result, driver.commit
+    """Counts the steps of connections to MySQL; statements that travel together are sent as one."""
+    driver: Any = RametConnection
+    query, commit, send, next_rows = driver.query, driver.commit, driver.send, driver.next_rows
     committing = False
 
-    def returned(connection: Any) -> None:
-        # The COMMIT is the last of those that travel together.
-        if committing and not connection._result.has_next:
-            doom.step()
-
     def counted_query(self: Any, sql: Any, unbuffered: bool = False) -> Any:
-        nonlocal committing
-        text = sql.decode("utf-8", "replace") if isinstance(sql, bytes | bytearray) else sql
-        doom.statement(text)
-        committing = text.endswith("COMMIT")
-        done = send(self, sql, unbuffered)
-        returned(self)
-        return done
-
-    def counted_next_result(self: Any, unbuffered: bool = False) -> Any:
-        done = read_on(self, unbuffered)
-        returned(self)
-        return done
+        doom.statement(sql.decode("utf-8", "replace") if isinstance(sql, bytes | bytearray) else sql)
+        return query(self, sql, unbuffered)
 
     def counted_commit(self: Any) -> None:
         doom.step()
         commit(self)
         doom.step()
 
-    driver.query, driver.next_result, driver.commit = counted_query, counted_next_result, counted_commit
+    def counted_send(self: Any, text: str) -> None:
+        nonlocal committing
+        doom.statement(text)
+        committing = text.endswith(("COMMIT", "COMMIT; END"))
+        send(self, text)
+
+    def counted_next_rows(self: Any) -> Any:
+        rows = next_rows(self)
+        # The COMMIT is the last of those that travel together.
+        if committing and not self.server_status & SERVER_STATUS.SERVER_MORE_RESULTS_EXISTS:
+            doom.step()
+        return rows
+
+    driver.query, driver.commit, driver.send, driver.next_rows = (
+        counted_query,
+        counted_commit,
+        counted_send,
+        counted_next_rows,
+    )
 
 
 def doom_sqlite(doom: Doom) -> None:

@@ -68,7 +68,7 @@ class Proxy:
                         return
                     if not data:
                         return
-                    committing = source is client and data.endswith((b"\x03COMMIT", b";COMMIT"))
+                    committing = source is client and data.endswith((b"\x03COMMIT", b";COMMIT", b";COMMIT; END"))
                     if committing and self.cut is not Cut.NEVER:
                         self._slam(server, data)
                         return

@@ -8,7 +8,7 @@ one commits, and the other, rolled back whole, is answered from the first one's 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import (
@@ -31,8 +31,7 @@ _ATTEMPTS = 3
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Mutation:
+class Mutation(NamedTuple):
     """A request that changes something, by what tells it from others."""
 
     request_id: str | None

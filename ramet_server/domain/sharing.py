@@ -7,9 +7,8 @@ costs time, and never correctness.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ramet_server.domain.call import Call
 from ramet_server.domain.errors import (
@@ -36,8 +35,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-@dataclass(frozen=True, slots=True)
-class Member(Generic[U, T]):
+class Member(NamedTuple, Generic[U, T]):
     """One caller's part of a common transaction."""
 
     call: Call

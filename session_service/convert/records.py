@@ -6,7 +6,7 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from ramet.session.v1 import session_pb2 as pb
 from session_service.convert.requests import known, moment_text, write_moment
-from session_service.convert.sessions import session_message
+from session_service.convert.sessions import write_session
 from session_service.rules.appending import Append, Appended
 from session_service.rules.records import RecordPage, RecordQuery
 from session_service.rules.trimming import Trim, Trimmed, Truncate
@@ -98,12 +98,14 @@ def append(request: pb.AppendRecordsRequest) -> Append:
 
 def appended_message(appended: Appended) -> pb.AppendRecordsResponse:
     """Writes what an append did."""
-    return pb.AppendRecordsResponse(
+    message = pb.AppendRecordsResponse(
         seqs=appended.seqs,
-        session=None if appended.session is None else session_message(appended.session),
         insight_consumed=appended.insight_consumed,
         insight_version=appended.insight_version,
     )
+    if appended.session is not None:
+        write_session(message.session, appended.session)
+    return message
 
 
 def record_query(request: pb.ListRecordsRequest) -> RecordQuery:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from ramet.session.v1 import session_pb2 as pb
 from ramet_server.domain.errors import InvalidField
-from session_service.convert.requests import known, moment, moment_message, refuse_unknown_fields
+from session_service.convert.requests import known, moment, refuse_unknown_fields, write_moment
 from session_service.rules.metadata import Metadata
 from session_service.rules.session_queries import SessionFilter, SessionOrder
 from session_service.rules.sessions import SessionBatch, SessionList, SessionPage, SessionPut
@@ -28,20 +28,25 @@ _PATHS = frozenset({"label", "tags", "metadata_json"})
 
 def session_message(session: Session) -> pb.Session:
     """Writes a session."""
-    return pb.Session(
-        id=session.session_id,
-        label=session.label,
-        status=_STATUS_NUMBERS[session.status],
-        turn_count=session.turn_count,
-        tags=session.tags,
-        metadata_json=session.metadata_json or "",
-        head_seq=session.head_seq,
-        floor_seq=session.floor_seq,
-        version=session.version,
-        created_at=moment_message(session.created_at),
-        updated_at=moment_message(session.updated_at),
-        last_active_at=moment_message(session.last_active_at),
-    )
+    message = pb.Session()
+    write_session(message, session)
+    return message
+
+
+def write_session(message: pb.Session, session: Session) -> None:
+    """Writes a session into a message that is part of another: made apart and copied it took an append 17 us, not 8."""
+    message.id = session.session_id
+    message.label = session.label
+    message.status = _STATUS_NUMBERS[session.status]
+    message.turn_count = session.turn_count
+    message.tags.extend(session.tags)
+    message.metadata_json = session.metadata_json or ""
+    message.head_seq = session.head_seq
+    message.floor_seq = session.floor_seq
+    message.version = session.version
+    write_moment(message.created_at, session.created_at)
+    write_moment(message.updated_at, session.updated_at)
+    write_moment(message.last_active_at, session.last_active_at)
 
 
 def batch_message(batch: SessionBatch) -> pb.BatchGetSessionsResponse:

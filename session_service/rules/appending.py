@@ -1,8 +1,8 @@
 """The transactional part of an append, apart from opening the unit: other units may hold several."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from ramet_server.domain.errors import InvalidField
 from ramet_server.domain.ids import check_id
@@ -17,9 +17,8 @@ from session_service.rules.values import LightRecord, NewRecord, Record, Role, S
 MAX_TURN_DELTA = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
-    """What one append asks for."""
+class Append(NamedTuple):
+    """What one append asks for; made for each, as what follows is, and so a named tuple as ``Record`` is."""
 
     session_id: str
     records: Sequence[NewRecord]
@@ -28,8 +27,7 @@ class Append:
     turn_delta: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """What an append did."""
 
     seqs: tuple[int, ...]

@@ -89,10 +89,7 @@ class _Texts:
         return size
 
 
-@dataclass(frozen=True, slots=True)
-class NewRecord(_Texts):
-    """A record as a caller hands it over."""
-
+class _New(NamedTuple):
     role: Role
     content: str = ""
     parts_json: str | None = None
@@ -102,6 +99,12 @@ class NewRecord(_Texts):
     client_time: str | None = None
     """The client's own time as RFC 3339 text, to the nanosecond."""
     metadata_json: str | None = None
+
+
+class NewRecord(_New, _Texts):
+    """A record as a caller hands it over; a named tuple as ``Record`` is."""
+
+    __slots__ = ()
 
 
 class _Kept(NamedTuple):

@@ -64,22 +64,24 @@ def _write(message: pb.Record, record: Record) -> None:
 
 def new_records(messages: Sequence[pb.Record], field: str) -> list[NewRecord]:
     """Reads records as a caller hands them over; ``field`` is the path of their list."""
-    return [_new_record(message, f"{field}[{place}]") for place, message in enumerate(messages)]
+    return [_new_record(message, field, place) for place, message in enumerate(messages)]
 
 
-def _new_record(message: pb.Record, at: str) -> NewRecord:
-    client_time = None
+def _new_record(message: pb.Record, field: str, place: int) -> NewRecord:
+    # The path of a field is put together where it is needed, which is next to never.
+    role = _ROLES.get(message.role) or known(_ROLES, message.role, f"{field}[{place}].role")
+    calls, client_time = message.tool_calls, None
     if message.HasField("client_time"):
-        client_time = moment_text(message.client_time, f"{at}.client_time")
+        client_time = moment_text(message.client_time, f"{field}[{place}].client_time")
     return NewRecord(
-        role=known(_ROLES, message.role, f"{at}.role"),
-        content=message.content,
-        parts_json=message.parts_json or None,
-        tool_calls=tuple(ToolCall(call.id, call.name, call.arguments_json) for call in message.tool_calls),
-        tool_call_id=message.tool_call_id or None,
-        name=message.name or None,
-        client_time=client_time,
-        metadata_json=message.metadata_json or None,
+        role,
+        message.content,
+        message.parts_json or None,
+        tuple([ToolCall(call.id, call.name, call.arguments_json) for call in calls]) if calls else (),
+        message.tool_call_id or None,
+        message.name or None,
+        client_time,
+        message.metadata_json or None,
     )
 
 

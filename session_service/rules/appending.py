@@ -72,21 +72,9 @@ def append_in(unit: ContentUnit, append: Append, sizes: Sequence[int], now: date
 
 def numbered(new: Sequence[NewRecord], sizes: Sequence[int], first_seq: int, now: datetime) -> list[Record]:
     """Returns checked records with the seqs and the time that they get."""
+    # The fields that both kinds of record have are in one order.
     return [
-        Record(
-            seq=seq,
-            role=each.role,
-            content=each.content,
-            parts_json=each.parts_json,
-            tool_calls=each.tool_calls,
-            tool_call_id=each.tool_call_id,
-            name=each.name,
-            client_time=each.client_time,
-            metadata_json=each.metadata_json,
-            size_bytes=size,
-            created_at=now,
-            erased_at=None,
-        )
+        Record(seq, *each, size, now, None)
         for seq, (each, size) in enumerate(zip(new, sizes, strict=True), start=first_seq)
     ]
 

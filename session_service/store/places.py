@@ -6,7 +6,6 @@ Spans are full, so their places are known, and one JSON text of them joined by t
 Only places are joined, never ranges: MySQL and MariaDB would read a whole source for a range in a join.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -52,10 +51,9 @@ class Chunk:
 
     def places_json(self) -> str:
         """Returns all places as one JSON text."""
-        return json.dumps(
-            [(span.origin, seq) for span in self.places for seq in range(span.first_seq, span.last_seq + 1)],
-            separators=(",", ":"),
-        )
+        # An origin is hexadecimal digits, as it stands.
+        places = [f'["{origin}",{seq}]' for origin, first, last in self.places for seq in range(first, last + 1)]
+        return f"[{','.join(places)}]"
 
 
 def take_chunk(spans: Iterator[Span], wanted: int) -> Chunk | None:
@@ -64,13 +62,14 @@ def take_chunk(spans: Iterator[Span], wanted: int) -> Chunk | None:
     short: list[Span] = []
     places = 0
     for span in spans:
-        count = span.count
-        if count > _SHORT:
+        _, first, last = span
+        length = last - first + 1
+        if length > _SHORT:
             long.append(span)
         else:
             short.append(span)
-            places += count
-        wanted -= count
+            places += length
+        wanted -= length
         if wanted <= 0 or len(long) == ranges.RANGES_PER_STATEMENT - _FEW or places >= _MOST_PLACES:
             break
     if not long and not short:

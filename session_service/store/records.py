@@ -113,7 +113,7 @@ class SqlRecords:
         """Returns how many records of these roles the spans show (none given: of all)."""
         if not roles:
             # Spans are full.
-            return sum(span.count for span in spans)
+            return sum(span.length for span in spans)
         return sum(
             self._connection.execute(select(func.count()).where(_shown(span, roles))).scalar_one() for span in spans
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, Integer, and_, bindparam, literal_column, select, union_all
@@ -10,7 +11,7 @@ from ramet_server.database.prepared import Prepared
 from ramet_server.database.tables.session import history_span, session
 from session_service.rules.spans import Span
 from session_service.rules.values import View
-from session_service.store.spans import SPAN_WORDS, span_of, words
+from session_service.store.spans import SPAN_WORDS, words
 
 _KEY = and_(
     session.c.space_id == bindparam("in_space", type_=session.c.space_id.type),
@@ -40,11 +41,11 @@ def read_view(
         if len(found) == _WORDS_OF_VIEW:
             view = View(found[0], int(found[1]), int(found[2]), int(found[3]))
         else:
-            spans.append(span_of(row))
+            spans.append(Span(found[0], int(found[1]), int(found[2])))
     if view is None:
         return None
     # A union may come in any order.
-    return view, sorted(spans, key=lambda span: span.first_seq)
+    return view, sorted(spans, key=itemgetter(1))
 
 
 @cache

@@ -118,7 +118,7 @@ class ArrivingSessions:
             _check_shared(unit, wish, origins)
             _check_heads(unit, wish)
             unit.archives.add_arriving(wish.session_id, own, now)
-            unit.spans.add(own, [replace(span, origin=origins[span.origin]) for span in _with_open_end(wish)])
+            unit.spans.add(own, [span._replace(origin=origins[span.origin]) for span in _with_open_end(wish)])
             return Arrival(wish.session_id, own, origins, resumed=False)
 
         arrival = self._store.write(call, work)
@@ -171,7 +171,7 @@ class ArrivingSessions:
         def read(unit: ArchiveUnit, first: int) -> bool:
             last = min(first + _COMPARED - 1, one.last_seq)
             ours, theirs = (
-                unit.records.read([replace(span, first_seq=first, last_seq=last)], _COMPARED) for span in (one, other)
+                unit.records.read([span._replace(first_seq=first, last_seq=last)], _COMPARED) for span in (one, other)
             )
             return ours == theirs
 
@@ -230,7 +230,7 @@ def _lock(unit: ArchiveUnit, arrival: Arrival) -> None:
 def _with_open_end(wish: Wish) -> list[Span]:
     """Returns the spans as they are stored: that of the session's own records goes on."""
     if wish.shown and wish.shown[-1].origin == wish.own and wish.shown[-1].last_seq == wish.head_seq:
-        return [*wish.shown[:-1], replace(wish.shown[-1], last_seq=OPEN_END)]
+        return [*wish.shown[:-1], wish.shown[-1]._replace(last_seq=OPEN_END)]
     return [*wish.shown, Span(wish.own, wish.head_seq + 1)]
 
 
@@ -253,7 +253,7 @@ def _check_shared(unit: ArchiveUnit, wish: Wish, origins: Mapping[str, str]) -> 
     shared = spans.dropped(wish.shown, wish.coming)
     if not shared:
         return
-    placed = [replace(span, origin=origins[span.origin]) for span in shared]
+    placed = [span._replace(origin=origins[span.origin]) for span in shared]
     unit.archives.wait_for_sweeps({span.origin for span in placed})
     covers = unit.spans.covers(placed)
     if any(spans.uncovered(span, covers.get(span.origin, ())) for span in placed):
@@ -274,7 +274,7 @@ def _drop_in(unit: ArchiveUnit, session_id: str, origin: str, now: datetime) -> 
     # What it would have appended itself was not given yet.
     last = unit.archives.last_seq(origin)
     brought = [
-        replace(span, last_seq=min(span.last_seq, last)) if span.origin == origin else span
+        span._replace(last_seq=min(span.last_seq, last)) if span.origin == origin else span
         for span in unit.spans.of(origin)
     ]
     released = release_in(unit, origin, [span for span in brought if span.first_seq <= span.last_seq], now)

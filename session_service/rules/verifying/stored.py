@@ -48,7 +48,7 @@ class _Origin:
         if len(shown) != 1:
             return not shown and not tally.count
         ends = shown[0].first_seq, shown[0].last_seq
-        return tally.count == shown[0].count and (tally.first_seq, tally.last_seq) == ends
+        return tally.count == shown[0].length and (tally.first_seq, tally.last_seq) == ends
 
     @property
     def whose(self) -> str:
@@ -126,8 +126,8 @@ def _missing(unit: Audit, one: _Origin) -> list[Flaw[Audit]]:
     for span in one.shown:
         seqs = span.first_seq, span.last_seq
         there = unit.count(one.origin, seqs)
-        if there < span.count:
-            lacking += span.count - there
+        if there < span.length:
+            lacking += span.length - there
             first = first or _first_missing(unit, one.origin, seqs)
     if not lacking:
         return []

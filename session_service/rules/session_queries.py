@@ -1,7 +1,7 @@
 """Which sessions a list admits and in which order, and what one call looks at of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -27,6 +27,15 @@ class SessionFilter:
     created_before: datetime | None = None
     last_active_from: datetime | None = None
     last_active_before: datetime | None = None
+
+
+def beyond_index(admits: SessionFilter, order: SessionOrder) -> SessionFilter:
+    """Returns the conditions that are left where a list is a stretch of its index: of the first tag, or of a time."""
+    if order is SessionOrder.ID:
+        return replace(admits, tags=admits.tags[1:])
+    if order is SessionOrder.CREATED_AT:
+        return replace(admits, created_from=None, created_before=None)
+    return replace(admits, last_active_from=None, last_active_before=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from session_service.rules.metadata import Metadata, check_metadata, check_tags
 from session_service.rules.outcomes import number_in, text_in
 from session_service.rules.ports import ContentUnit, Store, UnitOfWork
 from session_service.rules.reading import LIGHT_CHARACTERS, read_together
-from session_service.rules.session_queries import Place, SessionFilter, SessionOrder, SessionQuery
+from session_service.rules.session_queries import Place, SessionFilter, SessionOrder, SessionQuery, beyond_index
 from session_service.rules.slots import SlotWrite, write_slot_in
 from session_service.rules.spans import Span
 from session_service.rules.values import Session, SlotName, Status
@@ -125,15 +125,16 @@ class SessionRules:
         if token is not None:
             session_id, key = token.position[0], None if by_id else token.position[1]
             after = Place(key if isinstance(key, datetime) else None, check_id(str(session_id), "page_token"))
-        filtered = admits != SessionFilter()
+        looks_on = beyond_index(admits, wanted.order) != SessionFilter()
         query = SessionQuery(
             admits,
             wanted.order,
             wanted.descending,
             after,
             limit,
-            # One more than a page tells whether it is the last.
-            examine=max(_EXAMINED, limit) + 1 if filtered else limit + 1,
+            # One more than a page tells whether it is the last. Of a tag 50 of 100,000 sessions took twice the time
+            # of 50 of 1,000 where more was looked at.
+            examine=max(_EXAMINED, limit) + 1 if looks_on else limit + 1,
             max_metadata=self._limits.max_page_bytes,
         )
         examined = self._store.read(call, lambda unit: unit.sessions.examine(query))

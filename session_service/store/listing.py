@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, literal, or_, select, true
 
 from ramet_server.database.tables.session import session, session_tag
-from session_service.rules.session_queries import Place, SessionFilter, SessionOrder, SessionQuery
+from session_service.rules.session_queries import Place, SessionFilter, SessionOrder, SessionQuery, beyond_index
 
 _KEYS = {
     SessionOrder.CREATED_AT: session.c.created_at,
@@ -46,7 +46,7 @@ def _statement(space: str, query: SessionQuery) -> Select[Any]:
         select(
             session.c.session_id,
             stretch.c.key,
-            case((_conditions(admits), 1), else_=0).label("admitted"),
+            case((_conditions(beyond_index(admits, query.order)), 1), else_=0).label("admitted"),
             func.coalesce(func.length(session.c.metadata_json), 0).label("metadata_size"),
         )
         .select_from(stretch)

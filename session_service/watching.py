@@ -32,6 +32,8 @@ class RecordWatches:
 class _Reader:
     """One watch's position, and its steps, of which one runs at once."""
 
+    __slots__ = ("_begun", "_call", "_position", "_rules")
+
     def __init__(self, rules: WatchRules, call: Call, position: Position) -> None:
         self._rules = rules
         self._call = call

@@ -1,7 +1,6 @@
 """What a stream has received and not yet committed, bounded in bytes."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 
 from ramet_server.serving.handlers import Unparsed
@@ -11,15 +10,21 @@ _TOGETHER_MESSAGES = 64
 
 
 class Inbox:
-    """Reads a stream ahead, so that messages which came during a commit share the next one."""
+    """Reads a stream ahead, so that messages which came during a commit share the next one.
+
+    Thousands may be open and idle, so each holds little: a deque alone has room for 64 items, which are 0.7 KB.
+    """
+
+    __slots__ = ("_bytes", "_changed", "_max_bytes", "_reader", "_requests", "_taken", "_waiting")
 
     def __init__(self, requests: AsyncIterator[Unparsed], max_bytes: int) -> None:
         self._requests = requests
         self._max_bytes = max_bytes
-        self._waiting: deque[Unparsed] = deque()
+        self._waiting: list[Unparsed] = []
         self._bytes = 0
         self._changed = asyncio.Event()
-        self._taken = asyncio.Event()
+        self._taken: asyncio.Event | None = None
+        """Set when messages were taken; there once the room was full for the first time."""
         self._reader: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -48,13 +53,15 @@ class Inbox:
         """Returns messages that are there already, as many as belong into one commit."""
         taken: list[Unparsed] = []
         size = 0
-        while self._waiting and len(taken) < _TOGETHER_MESSAGES:
-            size += self._waiting[0].size
-            if taken and size > _TOGETHER_BYTES:
+        for message in self._waiting[:_TOGETHER_MESSAGES]:
+            if taken and size + message.size > _TOGETHER_BYTES:
                 break
-            taken.append(self._waiting.popleft())
-            self._bytes -= taken[-1].size
-        self._taken.set()
+            taken.append(message)
+            size += message.size
+        del self._waiting[: len(taken)]
+        self._bytes -= size
+        if self._taken is not None:
+            self._taken.set()
         return taken
 
     async def _read(self) -> None:
@@ -62,6 +69,7 @@ class Inbox:
             async for message in self._requests:
                 # A message that is larger than all the room still passes, alone.
                 while self._waiting and self._bytes + message.size > self._max_bytes:
+                    self._taken = self._taken or asyncio.Event()
                     self._taken.clear()
                     await self._taken.wait()
                 self._waiting.append(message)

@@ -31,6 +31,8 @@ _Outcome = tuple[Taken | None, RametError | None]
 class EventStream:
     """The newest stream of one producer, or one that was replaced and does not know it yet."""
 
+    __slots__ = ("_call", "_checks", "_commit", "_holder", "_limits", "_producer_id", "_rules", "_workers")
+
     def __init__(self, rules: IngestRules, checks: EventChecks, limits: Limits, call: Call, workers: Workers) -> None:
         self._rules = rules
         self._checks = checks
@@ -47,6 +49,8 @@ class EventStream:
         if hello is None:
             return
         committed = await self._workers.run(partial(self._open, hello))
+        # It need not be kept for as long as the stream is open.
+        del hello
         yield streams.welcome(committed, self._limits)
         inbox = Inbox(requests, self._limits.max_inbox_bytes)
         inbox.open()

@@ -8,16 +8,20 @@ from dataclasses import dataclass, field
 from ramet_server.domain.errors import Cancelled, DeadlinePassed
 from ramet_server.domain.ids import new_id
 
+_guard = threading.Lock()
+"""Over the listeners of all calls: held for a moment only, so that not every call needs one of its own."""
+
 
 class Cancellation:
     """What tells once that nobody waits for a call any more; it wakes threads that wait, and listeners.
 
-    Every call has one and hardly any is cancelled, so it costs a lock and a list until somebody waits.
+    Every call has one and hardly any is cancelled, so it costs next to nothing until somebody listens.
     """
 
+    __slots__ = ("_listeners", "_set")
+
     def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: tuple[Callable[[], None], ...] = ()
         self._set = False
 
     def is_set(self) -> bool:
@@ -27,8 +31,8 @@ class Cancellation:
     def set(self) -> None:
         """Cancels, and runs each listener in the caller's thread; they must not block."""
         self._set = True
-        with self._guard:
-            listeners = list(self._listeners)
+        with _guard:
+            listeners = self._listeners
         for listener in listeners:
             listener()
 
@@ -43,18 +47,20 @@ class Cancellation:
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Adds a listener; it runs at once where the call is cancelled already."""
-        with self._guard:
-            self._listeners.append(listener)
+        with _guard:
+            self._listeners = (*self._listeners, listener)
         if self.is_set():
             listener()
 
     def unlisten(self, listener: Callable[[], None]) -> None:
         """Takes a listener away; one that runs at this moment may still finish."""
-        with self._guard:
-            self._listeners.remove(listener)
+        with _guard:
+            others = list(self._listeners)
+            others.remove(listener)
+            self._listeners = tuple(others)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Call:
     """One call of a client, or one piece of background work."""
 

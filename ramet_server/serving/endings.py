@@ -10,6 +10,8 @@ from ramet_server.domain.errors import RametError
 class Ending:
     """The way to end one such call before its time; used from the loop's thread only."""
 
+    __slots__ = ("_error", "_task")
+
     def __init__(self) -> None:
         self._task: asyncio.Task[object] | None = None
         self._error: RametError | None = None

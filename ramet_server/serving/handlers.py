@@ -63,7 +63,7 @@ class Setting:
     max_message_bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Unparsed:
     """A request of a stream as it came."""
 

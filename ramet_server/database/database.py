@@ -48,7 +48,7 @@ class Database:
         """Tells what this process commits."""
         self._slots = Semaphore(self.pool_size)
         self._interrupter = Interrupter()
-        self._connections = KeptConnections(engine, backend.is_usable)
+        self._connections = KeptConnections(engine, backend.is_usable, self.pool_size)
 
     @classmethod
     def open(cls, url: str, pool_size: int = 8) -> Self:

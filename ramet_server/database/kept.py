@@ -30,9 +30,10 @@ class Kept:
 class KeptConnections:
     """A stack of them: the one used last is used first, so that few are in use and stay warm; for any thread."""
 
-    def __init__(self, engine: Engine, is_usable: Callable[[Any], bool]) -> None:
-        """Takes what tells whether a driver's connection still is one."""
+    def __init__(self, engine: Engine, is_usable: Callable[[Any], bool], most: int) -> None:
+        """Takes what tells whether a driver's connection still is one, and how many are kept from the pool."""
         self._engine = engine
+        self._most = most
         self._is_usable = is_usable
         # A list takes and gives its last item whole, whatever other threads do.
         self._idle: list[Kept] = []
@@ -57,7 +58,7 @@ class KeptConnections:
     def give_back(self, kept: Kept) -> None:
         """Takes a connection back and ends its transaction; one that cannot do that is the pool's to give up."""
         connection = kept.connection
-        if self._closed.is_set() or connection.invalidated:
+        if self._closed.is_set() or connection.invalidated or len(self._idle) >= self._most:
             connection.close()
             return
         try:

@@ -7,6 +7,7 @@ from threading import Barrier
 import pytest
 from sqlalchemy import Connection, insert, select, text, update
 
+from ramet_server.database import schema
 from ramet_server.database.database import Database
 from ramet_server.database.faults import is_duplicate
 from ramet_server.database.tables.shared import space
@@ -159,6 +160,33 @@ def test_moments_keep_their_microseconds_and_zone(database: Database) -> None:
     plain = query.where(space.c.created_at == moment.replace(tzinfo=None))
     with pytest.raises(Exception, match="aware"):
         database.read(new, lambda connection: connection.execute(plain))
+
+
+def test_units_leave_room_in_the_pool_for_those_who_ask_it(database_url: str) -> None:
+    database = Database.open(database_url, pool_size=1)
+    database.write(counters.call(), lambda _: database.ping(counters.call()))
+    # Two more than there are units, as for a change of the schema beside a probe.
+    with database.engine.connect() as one, database.engine.connect() as other:
+        assert [each.execute(text("SELECT 1")).scalar_one() for each in (one, other)] == [1, 1]
+    database.close()
+
+
+def test_a_unit_begins_outside_of_what_the_one_before_left_open(database_url: str) -> None:
+    database = Database.open(database_url, pool_size=1)
+    schema.prepare(database, counters.call())
+    space_id = counters.started(database)
+    begin = "BEGIN" if database.engine.dialect.name == "mysql" else "BEGIN IMMEDIATE"
+
+    def leave_open(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+        counters.add(connection, space_id)
+
+    database.read(counters.call(), leave_open)
+    other = Database.open(database_url, pool_size=1)
+    assert other.write(counters.call(), lambda connection: counters.add(connection, space_id)) == 1
+    assert counters.stored(database, space_id) == 1
+    other.close()
+    database.close()
 
 
 @pytest.mark.mariadb

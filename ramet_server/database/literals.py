@@ -19,7 +19,7 @@ def literals(driver: Any) -> Literals:
     """Returns what makes literals of a row's values for a connection of the driver.
 
     The driver's own ``escape`` looks at its settings for each value: the 34 of an append took it 58 to 119 us, and
-    take FIGURE here.
+    take 8 to 10 here.
     """
     escape = driver.escape
     if driver.server_status & SERVER_STATUS.SERVER_STATUS_NO_BACKSLASH_ESCAPES:

@@ -34,18 +34,15 @@ def read_view(
     values: dict[str, Any] = {"after_seq": after_seq, "before_seq": before_seq, **key}
     if limit is not None:
         values["most"] = limit
-    view = None
-    spans = []
-    for (row,) in _statement(descending=descending, limited=limit is not None).all(connection, values):
-        found = row.split(" ")
-        if len(found) == _WORDS_OF_VIEW:
-            view = View(found[0], int(found[1]), int(found[2]), int(found[3]))
-        else:
-            spans.append(Span(found[0], int(found[1]), int(found[2])))
-    if view is None:
-        return None
+    rows = _statement(descending=descending, limited=limit is not None).all(connection, values)
+    told = [row[0].split(" ") for row in rows]
     # A union may come in any order.
-    return view, sorted(spans, key=itemgetter(1))
+    views = [View(each[0], int(each[1]), int(each[2]), int(each[3])) for each in told if len(each) == _WORDS_OF_VIEW]
+    if not views:
+        return None
+    spans = [Span(each[0], int(each[1]), int(each[2])) for each in told if len(each) != _WORDS_OF_VIEW]
+    spans.sort(key=itemgetter(1))
+    return views[0], spans
 
 
 @cache

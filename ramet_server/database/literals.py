@@ -11,7 +11,8 @@ from pymysql.converters import conversions
 Literals = Callable[[Sequence[Any]], tuple[str, ...]]
 
 _ESCAPED = [chr(code) for code in range(128)]
-for _plain, _escaped in {"\0": "0", "\n": "n", "\r": "r", "\x1a": "Z", '"': '"', "'": "'", "\\": "\\"}.items():
+# Double quotes mean nothing within single ones. To escape them as the driver does took a JSON text of 45 KB 2 ms.
+for _plain, _escaped in {"\0": "0", "\n": "n", "\r": "r", "\x1a": "Z", "'": "'", "\\": "\\"}.items():
     _ESCAPED[ord(_plain)] = "\\" + _escaped
 
 

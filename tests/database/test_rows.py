@@ -90,3 +90,17 @@ def test_moments_are_in_utc(ours: Any) -> None:
     with ours.cursor() as cursor:
         cursor.execute("SELECT TIMESTAMP '2026-12-01 05:06:07.000089', TIMESTAMP '2026-12-01 05:06:07'")
         assert cursor.fetchall() == ((datetime(2026, 12, 1, 5, 6, 7, 89, UTC), datetime(2026, 12, 1, 5, 6, 7, 0, UTC)),)
+
+
+@pytest.mark.parametrize("mode", ["", "NO_BACKSLASH_ESCAPES"])
+def test_a_text_is_what_it_was(ours: Any, mode: str) -> None:
+    characters = "".join(map(chr, range(256)))
+    text = f"{characters} 🌱 '\" \"' \\\" \\' %s %(x)s %% \\x1a"
+    with ours.cursor() as cursor:
+        cursor.execute("SET @ramet_mode = @@sql_mode")
+        cursor.execute("SET SESSION sql_mode = CONCAT(@@sql_mode, %s)", (f",{mode}",))
+        try:
+            cursor.execute("SELECT %s, CHAR_LENGTH(%s)", (text, text))
+            assert cursor.fetchall() == ((text, len(text)),)
+        finally:
+            cursor.execute("SET SESSION sql_mode = @ramet_mode")

@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
 from threading import Event
 
 import pytest
@@ -18,15 +17,6 @@ from tests.harness.mariadb import MariaDb
 from tests.harness.proxy import Cut, Proxy
 
 pytestmark = pytest.mark.mariadb
-
-
-@pytest.fixture
-def database(mariadb_url: str) -> Iterator[Database]:
-    """A database with the schema and a pool of two."""
-    database = Database.open(mariadb_url, pool_size=2)
-    schema.prepare(database, counters.call())
-    yield database
-    database.close()
 
 
 def _thread(connection: Connection) -> int:
@@ -44,37 +34,37 @@ def _wait_until_gone(server: MariaDb, thread: int) -> None:
 
 @pytest.mark.parametrize("kind", ["read", "write"])
 def test_the_call_after_an_idle_connection_was_killed_works(
-    mariadb_server: MariaDb, database: Database, kind: str
+    mariadb_server: MariaDb, on_mariadb: Database, kind: str
 ) -> None:
-    thread = database.read(counters.call(), _thread)
+    thread = on_mariadb.read(counters.call(), _thread)
     mariadb_server.execute(f"KILL CONNECTION {thread}")
     _wait_until_gone(mariadb_server, thread)
-    assert getattr(database, kind)(counters.call(), _thread) != thread
+    assert getattr(on_mariadb, kind)(counters.call(), _thread) != thread
 
 
 def test_a_single_trip_is_not_sent_into_a_connection_that_was_killed(
-    mariadb_server: MariaDb, database: Database
+    mariadb_server: MariaDb, on_mariadb: Database
 ) -> None:
-    thread = database.read(counters.call(), _thread)
+    thread = on_mariadb.read(counters.call(), _thread)
     mariadb_server.execute(f"KILL CONNECTION {thread}")
     _wait_until_gone(mariadb_server, thread)
     # Nothing could tell afterwards what became of it.
     changes = [Bound("DO %s", ((1,),), stores=False)]
-    assert database.write_in_one_trip(counters.call(), lambda _: ("done", [], changes)) == "done"
+    assert on_mariadb.write_in_one_trip(counters.call(), lambda _: ("done", [], changes)) == "done"
 
 
-def test_the_call_after_a_long_idle_time_works(mariadb_server: MariaDb, database: Database) -> None:
+def test_the_call_after_a_long_idle_time_works(mariadb_server: MariaDb, on_mariadb: Database) -> None:
     def idle_soon(connection: Connection) -> int:
         connection.execute(text("SET SESSION wait_timeout = 2"))
         return _thread(connection)
 
-    thread = database.read(counters.call(), idle_soon)
+    thread = on_mariadb.read(counters.call(), idle_soon)
     _wait_until_gone(mariadb_server, thread)
-    assert database.read(counters.call(), _thread) != thread
+    assert on_mariadb.read(counters.call(), _thread) != thread
 
 
-def test_a_unit_whose_connection_dies_before_commit_runs_again(mariadb_server: MariaDb, database: Database) -> None:
-    space_id = counters.started(database)
+def test_a_unit_whose_connection_dies_before_commit_runs_again(mariadb_server: MariaDb, on_mariadb: Database) -> None:
+    space_id = counters.started(on_mariadb)
     runs = 0
 
     def work(connection: Connection) -> int:
@@ -85,12 +75,12 @@ def test_a_unit_whose_connection_dies_before_commit_runs_again(mariadb_server: M
             mariadb_server.execute(f"KILL CONNECTION {_thread(connection)}")
         return counters.add(connection, space_id)
 
-    assert database.write(counters.call(), work) == 2
-    assert (runs, counters.stored(database, space_id)) == (2, 2)
+    assert on_mariadb.write(counters.call(), work) == 2
+    assert (runs, counters.stored(on_mariadb, space_id)) == (2, 2)
 
 
-def test_a_unit_whose_connection_always_dies_changes_nothing(mariadb_server: MariaDb, database: Database) -> None:
-    space_id = counters.started(database)
+def test_a_unit_whose_connection_always_dies_changes_nothing(mariadb_server: MariaDb, on_mariadb: Database) -> None:
+    space_id = counters.started(on_mariadb)
     runs = 0
 
     def work(connection: Connection) -> None:
@@ -101,15 +91,15 @@ def test_a_unit_whose_connection_always_dies_changes_nothing(mariadb_server: Mar
         counters.add(connection, space_id)
 
     with pytest.raises(DatabaseUnavailable):
-        database.write(counters.call(), work)
-    assert (runs, counters.stored(database, space_id)) == (2, 0)
+        on_mariadb.write(counters.call(), work)
+    assert (runs, counters.stored(on_mariadb, space_id)) == (2, 0)
 
 
 @pytest.mark.parametrize(("cut", "stored"), [(Cut.BEFORE_COMMIT, 0), (Cut.AFTER_COMMIT, 1)])
 def test_a_connection_that_dies_in_commit_leaves_the_outcome_unknown(
-    mariadb_server: MariaDb, database: Database, mariadb_url: str, cut: Cut, stored: int
+    mariadb_server: MariaDb, on_mariadb: Database, mariadb_url: str, cut: Cut, stored: int
 ) -> None:
-    space_id = counters.started(database)
+    space_id = counters.started(on_mariadb)
     with Proxy(mariadb_server.port) as proxy:
         behind = Database.open(mariadb_url.replace(str(mariadb_server.port), str(proxy.port)))
         proxy.cut = cut
@@ -163,8 +153,8 @@ def test_a_database_that_does_not_exist_is_unavailable(mariadb_server: MariaDb) 
     database.close()
 
 
-def test_a_database_that_takes_no_writes_is_unavailable(mariadb_server: MariaDb, database: Database) -> None:
-    space_id = counters.started(database)
+def test_a_database_that_takes_no_writes_is_unavailable(mariadb_server: MariaDb, on_mariadb: Database) -> None:
+    space_id = counters.started(on_mariadb)
 
     def as_reader(connection: Connection) -> None:
         connection.execute(text("SET SESSION TRANSACTION READ ONLY"))
@@ -173,4 +163,4 @@ def test_a_database_that_takes_no_writes_is_unavailable(mariadb_server: MariaDb,
         counters.add(connection, space_id)
 
     with pytest.raises(DatabaseUnavailable, match="no writes"):
-        database.write(counters.call(), as_reader)
+        on_mariadb.write(counters.call(), as_reader)

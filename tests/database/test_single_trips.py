@@ -1,12 +1,10 @@
 """Transactions of one trip that fail on the server, which tells of it by one error; SQLite has no trips."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import Connection
 
-from ramet_server.database import schema
 from ramet_server.database.backend import RowsHeld, RowsMoved
 from ramet_server.database.database import Database, KeyTaken
 from ramet_server.database.prepared import Bound, Guard
@@ -16,25 +14,16 @@ from tests.database import counters
 pytestmark = pytest.mark.mariadb
 
 
-@pytest.fixture
-def database(mariadb_url: str) -> Iterator[Database]:
-    """A database with the schema and a pool of two."""
-    database = Database.open(mariadb_url, pool_size=2)
-    schema.prepare(database, counters.call())
-    yield database
-    database.close()
-
-
 def _set(space_id: str) -> Bound:
     return Bound("UPDATE space SET root_count = %s WHERE space_id = %s", ((7, space_id),), stores=False)
 
 
-def _one_trip(database: Database, guards: list[Guard], changes: list[Bound]) -> str:
-    return database.write_in_one_trip(counters.call(), lambda _: ("done", guards, changes))
+def _one_trip(on_mariadb: Database, guards: list[Guard], changes: list[Bound]) -> str:
+    return on_mariadb.write_in_one_trip(counters.call(), lambda _: ("done", guards, changes))
 
 
-def _two_trips(database: Database, changes: list[Bound]) -> str:
-    return database.write_in_two_trips(counters.call(), lambda _: (), lambda _, __: ("done", changes))
+def _two_trips(on_mariadb: Database, changes: list[Bound]) -> str:
+    return on_mariadb.write_in_two_trips(counters.call(), lambda _: (), lambda _, __: ("done", changes))
 
 
 def _taken(space_id: str) -> Bound:
@@ -45,24 +34,24 @@ def _taken(space_id: str) -> Bound:
 @pytest.mark.parametrize("trips", [1, 2])
 @pytest.mark.parametrize(("broken", "told"), [(True, Internal), (False, KeyTaken)])
 def test_what_fails_behind_a_change_undoes_it_and_is_no_unknown_outcome(
-    database: Database, trips: int, broken: bool, told: type[Exception]
+    on_mariadb: Database, trips: int, broken: bool, told: type[Exception]
 ) -> None:
-    space_id = counters.started(database)
+    space_id = counters.started(on_mariadb)
     changes = [_set(space_id), Bound("DO %s + nowhere", ((1,),), stores=False) if broken else _taken(space_id)]
     for _ in range(3):
         with pytest.raises(told):
-            _one_trip(database, [], changes) if trips == 1 else _two_trips(database, changes)
+            _one_trip(on_mariadb, [], changes) if trips == 1 else _two_trips(on_mariadb, changes)
     # Neither the change nor its lock is left on any connection of the pool.
-    assert counters.stored(database, space_id) == 0
-    assert database.write(counters.call(), lambda connection: counters.add(connection, space_id)) == 1
+    assert counters.stored(on_mariadb, space_id) == 0
+    assert on_mariadb.write(counters.call(), lambda connection: counters.add(connection, space_id)) == 1
 
 
 @pytest.mark.parametrize("trips", [1, 2])
-def test_what_succeeds_is_committed(database: Database, trips: int) -> None:
-    space_id = counters.started(database)
+def test_what_succeeds_is_committed(on_mariadb: Database, trips: int) -> None:
+    space_id = counters.started(on_mariadb)
     changes = [_set(space_id)]
-    assert (_one_trip(database, [], changes) if trips == 1 else _two_trips(database, changes)) == "done"
-    assert counters.stored(database, space_id) == 7
+    assert (_one_trip(on_mariadb, [], changes) if trips == 1 else _two_trips(on_mariadb, changes)) == "done"
+    assert counters.stored(on_mariadb, space_id) == 7
 
 
 def _guard(space_id: str, number: int) -> Guard:
@@ -70,32 +59,32 @@ def _guard(space_id: str, number: int) -> Guard:
     return Guard(Bound(text, ((space_id,),), stores=False), number)
 
 
-def test_a_guard_that_finds_another_number_stops_it(database: Database) -> None:
-    space_id = counters.started(database)
+def test_a_guard_that_finds_another_number_stops_it(on_mariadb: Database) -> None:
+    space_id = counters.started(on_mariadb)
     with pytest.raises(RowsMoved):
-        _one_trip(database, [_guard(space_id, 2)], [_set(space_id)])
-    assert counters.stored(database, space_id) == 0
-    assert _one_trip(database, [_guard(space_id, 1)], [_set(space_id)]) == "done"
+        _one_trip(on_mariadb, [_guard(space_id, 2)], [_set(space_id)])
+    assert counters.stored(on_mariadb, space_id) == 0
+    assert _one_trip(on_mariadb, [_guard(space_id, 1)], [_set(space_id)]) == "done"
 
 
-def test_a_guard_takes_an_id_as_it_is(database: Database) -> None:
+def test_a_guard_takes_an_id_as_it_is(on_mariadb: Database) -> None:
     # It looks like what a guard itself says.
     space_id = "x FOR UPDATE NOWAIT) <> 1; COMMIT; END"
-    database.write(counters.call(), lambda connection: counters.start(connection, space_id))
+    on_mariadb.write(counters.call(), lambda connection: counters.start(connection, space_id))
     with pytest.raises(RowsMoved):
-        _one_trip(database, [_guard(space_id.replace(" NOWAIT", ""), 1)], [_set(space_id)])
-    assert _one_trip(database, [_guard(space_id, 1)], [_set(space_id)]) == "done"
-    assert counters.stored(database, space_id) == 7
+        _one_trip(on_mariadb, [_guard(space_id.replace(" NOWAIT", ""), 1)], [_set(space_id)])
+    assert _one_trip(on_mariadb, [_guard(space_id, 1)], [_set(space_id)]) == "done"
+    assert counters.stored(on_mariadb, space_id) == 7
 
 
 @pytest.mark.parametrize("guarded", [True, False])
-def test_nothing_in_it_waits_for_a_lock(database: Database, guarded: bool) -> None:
-    space_id = counters.started(database)
+def test_nothing_in_it_waits_for_a_lock(on_mariadb: Database, guarded: bool) -> None:
+    space_id = counters.started(on_mariadb)
 
     def hold(connection: Connection) -> None:
         counters.add(connection, space_id)
         with pytest.raises(RowsHeld):
-            _one_trip(database, [_guard(space_id, 1)] if guarded else [], [_set(space_id)])
+            _one_trip(on_mariadb, [_guard(space_id, 1)] if guarded else [], [_set(space_id)])
 
-    database.write(counters.call(), hold)
-    assert counters.stored(database, space_id) == 1
+    on_mariadb.write(counters.call(), hold)
+    assert counters.stored(on_mariadb, space_id) == 1
